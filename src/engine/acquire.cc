@@ -1,0 +1,422 @@
+// acquire: break-glass, exclusions, conflicts, existing tenancy, in that order (CONTRACT section 3).
+//
+// Capture and guard come before the transition that grants: the guard first, so that what is captured is what the lease
+// protects; then everything is judged again inside.
+#include "engine/acquire.h"
+
+#include <algorithm>
+
+#include "base/fault_point.h"
+#include "base/json.h"
+#include "engine/arguments.h"
+#include "engine/ending.h"
+#include "engine/exclusions.h"
+#include "engine/observing.h"
+#include "scope/resolve.h"
+
+namespace holdfast::engine {
+namespace {
+
+struct Request {
+  std::string owner;
+  std::string task_id;
+  std::int64_t ttl_seconds = kTtlMaxSeconds;
+  bool fresh = false;
+  bool no_guard = false;
+  std::string require;
+  std::string reason;
+  std::string family;
+  std::string consequence;
+  std::optional<TenancyKeys> keys;  // of --lease FILE: proof for a dead server's tenancy
+  std::vector<Scope> scopes;
+};
+
+// One scope on its way to a grant.
+struct Candidate {
+  Scope scope;
+  PreWrite pre_write;
+  os::Identity identity;
+  os::Identity parent_identity;
+  guard::Enforcement enforcement;
+  std::shared_ptr<guard::Guard> guard;
+  Sight captured;
+  bool capture_outside = false;
+  bool ready = false;  // guard and baseline were taken
+};
+
+Result<Request> read_request(Context& context, const Json& json) {
+  const Arguments arguments(json);
+  Request request;
+  HF_TRY(request.owner, arguments.text("owner"));
+  HF_TRY(request.task_id, arguments.text("task"));
+  HF_TRY(const auto ttl, arguments.optional_text("ttl"));
+  if (ttl) { HF_TRY(request.ttl_seconds, parse_ttl(*ttl)); }
+  HF_TRY(request.fresh, arguments.flag("fresh"));
+  HF_TRY(request.no_guard, arguments.flag("no_guard"));
+  HF_TRY(const auto require, arguments.optional_text("require"));
+  request.require = require.value_or("");
+  HF_TRY(const auto reason, arguments.optional_text("reason"));
+  request.reason = reason.value_or("");
+  HF_TRY(const auto family, arguments.optional_text("family"));
+  request.family = family.value_or("write");
+  HF_TRY(const auto consequence, arguments.optional_text("consequence"));
+  request.consequence = consequence.value_or("reversible_by_vault");
+  if (json.contains("keys") && json["keys"].is_object()) {
+    Json record = json["keys"];
+    if (record.contains("task_id")) record["task"] = record["task_id"];
+    HF_TRY(request.keys, Arguments(record).keys());
+  }
+  HF_TRY(const auto texts, arguments.scopes());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  for (const std::string& text : texts) {
+    HF_TRY(Scope scope, resolve_scope(context.folder, text, cwd));
+    if (std::find(request.scopes.begin(), request.scopes.end(), scope) == request.scopes.end()) {
+      request.scopes.push_back(std::move(scope));
+    }
+  }
+  return request;
+}
+
+bool is_folder(Context& context, const Scope& scope) {
+  auto place = pin_place(context.folder, scope, true);
+  return place.ok() && place->facts && place->facts->kind == os::Kind::folder;
+}
+
+// An exact file below one's own folder lease does not conflict with it.
+bool is_own_nested_file(Context& context, const Request& request, const Scope& scope, const Tenancy& held) {
+  return scope.is_file() && is_below(scope, held.scope) && held.owner == request.owner &&
+         held.task_id == request.task_id && !is_folder(context, scope);
+}
+
+Refusal conflict(Context& context, const Scope& scope, const std::vector<const Tenancy*>& holders,
+                 const std::string& how, const Instant& now) {
+  Json described = Json::array();
+  for (const Tenancy* holder : holders) {
+    Json one = describe_holder(*holder, now);
+    one["liveness"] = os::name_of(holder_liveness(context, *holder));
+    described.push_back(std::move(one));
+  }
+  const Tenancy& first = *holders.front();
+  return Refusal(Code::lease_scope_conflict,
+                 "lease_scope_conflict: " + scope.display() + how + "; held by " + first.owner + " for task " +
+                     first.task_id + " under generation " + first.generation.text() + " since " + first.started_at +
+                     " until " + first.expires_at,
+                 Json{{"scope", scope.full()}, {"holders", std::move(described)}});
+}
+
+// The held object, if any, that another name of is asked for.
+const Tenancy* alias_of(Context& context, const authority::Loaded& state, const Scope& scope,
+                        const os::Identity& identity) {
+  if (!identity.known() || !scope.is_file()) return nullptr;
+  for (const auto& [full, held] : state.held) {
+    if (!held.scope.is_file() || held.scope == scope) continue;
+    os::Identity at_scope = held.identity;
+    if (const auto guard = context.guard_table.find(held)) at_scope = guard->identity();
+    if (at_scope == identity) return &held;
+    // The record's identity is that of the grant or the last write: look at what bears the held name now as well.
+    auto place = pin_place(context.folder, held.scope, true);
+    if (place.ok() && place->facts && place->facts->identity == identity) return &held;
+  }
+  return nullptr;
+}
+
+enum class Verdict { grant, existing, regrant };
+
+Result<Verdict> judge_existing(Context& context, const Request& request, const Tenancy& held) {
+  const os::Liveness liveness = holder_liveness(context, held);
+  if (!held.holder.is_server || liveness == os::Liveness::alive) {
+    const bool client_gone = held.client && os::liveness_of(*held.client) == os::Liveness::dead;
+    return request.fresh || client_gone ? Verdict::regrant : Verdict::existing;
+  }
+  Json details = {{"scope", held.scope.full()},
+                  {"holder", describe_holder(held, context.clock.now())},
+                  {"liveness", os::name_of(liveness)},
+                  {"enforced_at_grant", guard::Enforcement::from_json(held.os_lock).enforced}};
+  if (liveness == os::Liveness::dead) {
+    const bool all_keys = request.keys && request.keys->owner == held.owner && request.keys->task_id == held.task_id &&
+                          request.keys->generation == held.generation && request.keys->started_at == held.started_at;
+    if (guard::Enforcement::from_json(held.os_lock).enforced || all_keys) return Verdict::regrant;
+    return Refusal(Code::dead_holder_not_proven,
+                   "dead_holder_not_proven: the server of " + held.scope.display() +
+                       " is gone, but the tenancy was not enforced when it was granted",
+                   std::move(details));
+  }
+  return Refusal(Code::dead_holder_not_proven,
+                 "dead_holder_not_proven: whether the server of " + held.scope.display() + " lives cannot be told",
+                 std::move(details));
+}
+
+// Everything that decides, for one scope. Called before the capture, and again under the granting transition.
+Result<Verdict> judge(Context& context, Transition& transition, const Request& request, const Scope& scope,
+                      const os::Identity& identity) {
+  const authority::Loaded& state = transition.state;
+  if (state.epoch.break_glass) {
+    return Refusal(Code::break_glass_engaged, "break_glass_engaged: nothing is acquired (" + state.epoch.reason + ")",
+                   Json{{"reason", state.epoch.reason},
+                        {"since", state.epoch.changed_at},
+                        {"control_epoch", state.epoch.epoch.text()}});
+  }
+  HF_CHECK(check_exclusions(context, scope));
+  std::vector<const Tenancy*> holders;
+  for (const auto& [full, held] : state.held) {
+    if (held.scope == scope || !overlaps(scope, held.scope)) continue;
+    if (!is_own_nested_file(context, request, scope, held)) holders.push_back(&held);
+  }
+  if (!holders.empty()) {
+    return conflict(context, scope, holders, " overlaps " + holders.front()->scope.display(), transition.now);
+  }
+  if (const Tenancy* alias = alias_of(context, state, scope, identity); alias != nullptr) {
+    return conflict(context, scope, {alias}, " is another name of " + alias->scope.display(), transition.now);
+  }
+  const Tenancy* held = state.find(scope);
+  if (held == nullptr) return Verdict::grant;
+  if (held->owner != request.owner) return conflict(context, scope, {held}, " is taken", transition.now);
+  if (held->task_id != request.task_id) {
+    return Refusal(Code::lease_task_mismatch,
+                   "lease_task_mismatch: " + held->owner + " holds " + scope.display() + " for task " + held->task_id +
+                       ", not " + request.task_id,
+                   Json{{"scope", scope.full()}, {"holder", describe_holder(*held, transition.now)}});
+  }
+  return judge_existing(context, request, *held);
+}
+
+// G and P, before anything is read.
+Result<void> take_guard(Context& context, const Request& request, Candidate& candidate) {
+  const std::string unguarded = !context.is_server()         ? "short_lived_process_cannot_hold_a_handle"
+                                : !candidate.scope.is_file() ? "namespace_has_no_kernel_object"
+                                : request.no_guard           ? "no_guard_requested"
+                                                             : "";
+  candidate.enforcement = guard::Enforcement::none(unguarded);
+  if (!candidate.scope.is_file()) return {};
+  HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
+  candidate.parent_identity = place.parent_facts.identity;
+  if (!unguarded.empty()) return {};
+  if (place.leaf.empty()) {
+    candidate.enforcement = guard::Enforcement::none("folder_needs_bpf_lsm");
+  } else if (!place.parent) {
+    candidate.enforcement = guard::Enforcement::none("parent_folder_is_absent");
+  } else if (place.is_mount_point) {
+    candidate.enforcement = guard::Enforcement::none("destination_is_mount_point");
+  } else {
+    guard::Target target{candidate.scope.full(), std::move(place.parent), place.leaf, candidate.scope.relative()};
+    HF_TRY(candidate.guard, context.guards->take(std::move(target)));
+    candidate.enforcement = candidate.guard->enforcement();
+  }
+  HF_FAULT_POINT("acquire_after_guard");
+  return {};
+}
+
+// What is there while the guard stands: the baseline, in the vault before the lease exists.
+Result<void> capture_baseline(Context& context, Candidate& candidate) {
+  candidate.ready = true;
+  candidate.pre_write = {};
+  candidate.captured = {};
+  candidate.identity = {};
+  if (!candidate.scope.is_file()) return {};
+  HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
+  if (!place.facts) return {};
+  candidate.identity = place.facts->identity;
+  candidate.captured.facts = *place.facts;
+  candidate.pre_write.exists = true;
+  candidate.pre_write.kind = place.facts->kind == os::Kind::folder    ? "folder"
+                             : place.facts->kind == os::Kind::regular ? "file"
+                                                                      : "other";
+  candidate.captured.kind = candidate.pre_write.kind;
+  if (place.facts->kind != os::Kind::regular) return {};
+  if (!place.object) {
+    return Refusal(Code::file_unreadable, candidate.scope.display() + " cannot be read, so no baseline can be captured",
+                   Json{{"scope", candidate.scope.full()}});
+  }
+  HF_TRY(candidate.captured.digest, context.vault->store(vault::Tier::primary, *place.object));
+  candidate.pre_write.fnv1a = candidate.captured.digest.fnv1a;
+  candidate.pre_write.byte_count = candidate.captured.digest.byte_count;
+  candidate.pre_write.sha256 = candidate.captured.digest.sha256;
+  HF_FAULT_POINT("acquire_after_capture");
+  return {};
+}
+
+Result<Tenancy> make_tenancy(Context& context, const Transition& transition, const Request& request,
+                             const Candidate& candidate, Generation generation, const Caller& caller) {
+  Tenancy tenancy;
+  tenancy.scope = candidate.scope;
+  tenancy.owner = request.owner;
+  tenancy.task_id = request.task_id;
+  tenancy.generation = generation;
+  tenancy.started_at = format_wall(transition.now.wall_us);
+  tenancy.renew(transition.now, request.ttl_seconds);
+  tenancy.holder = context.self;
+  tenancy.bound = caller.bound;
+  if (caller.bound) tenancy.client = caller.process;
+  tenancy.control_epoch = transition.state.epoch.epoch;
+  tenancy.os_lock = candidate.enforcement.to_json();
+  tenancy.pre_write = candidate.pre_write;
+  tenancy.identity = candidate.identity;
+  tenancy.parent_identity = candidate.parent_identity;
+  tenancy.event = evidence::new_event_id();
+  HF_TRY(const auto last, context.store->last_ended(candidate.scope));
+  const std::string superseded =
+      last ? "the tenancy of generation " + last->tenancy.generation.text() + " ended by " + last->ended_by
+           : "the first tenancy of this resource";
+  tenancy.contract = {{"fenced_resource", candidate.scope.full()},
+                      {"operation_family", request.family},
+                      {"consequence_class", request.consequence},
+                      {"owner", request.owner},
+                      {"generation", generation.text()},
+                      {"issuer", {{"workspace_id", context.workspace_id()}, {"authority", "local"}}},
+                      {"issued_at", tenancy.started_at},
+                      {"parent_generation", last ? last->tenancy.generation.text() : std::string("none")},
+                      {"supersession_reason", request.reason.empty() ? superseded : request.reason},
+                      {"transition_authority",
+                       "the workspace's transition mutex, under control epoch " + tenancy.control_epoch.text()}};
+  return tenancy;
+}
+
+evidence::Event grant_event(const Tenancy& tenancy, bool regrant) {
+  evidence::Event event;
+  event.kind = "lease_acquired";
+  event.id = tenancy.event;
+  event.scope = tenancy.scope.full();
+  event.generation = tenancy.generation;
+  event.epoch = tenancy.control_epoch;
+  event.facts = {{"owner", tenancy.owner},
+                 {"task_id", tenancy.task_id},
+                 {"generation", tenancy.generation.text()},
+                 {"granted", regrant ? "regrant" : "new"},
+                 {"expires_at", tenancy.expires_at},
+                 {"pre_write", tenancy.pre_write.to_json()},
+                 {"os_lock", tenancy.os_lock},
+                 {"contract", tenancy.contract}};
+  return event;
+}
+
+Result<void> check_requirement(const Request& request, const Candidate& candidate) {
+  if (request.require.empty()) return {};
+  const bool enough = request.require == "enforced"
+                          ? candidate.enforcement.enforced
+                          : candidate.enforcement.enforced && candidate.enforcement.mechanism == request.require;
+  if (enough) return {};
+  return Refusal(Code::enforcement_insufficient,
+                 "enforcement_insufficient: " + candidate.scope.display() + " would be guarded by " +
+                     candidate.enforcement.mechanism + ", not " + request.require,
+                 Json{{"scope", candidate.scope.full()}, {"os_lock", candidate.enforcement.to_json()}});
+}
+
+os::Identity identity_now(Context& context, const Scope& scope) {
+  if (!scope.is_file()) return {};
+  auto place = pin_place(context.folder, scope, true);
+  return place.ok() && place->facts ? place->facts->identity : os::Identity{};
+}
+
+struct Granted {
+  std::vector<Tenancy> leases;
+  bool any_new = false;
+  bool any_regrant = false;
+};
+
+// A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition.
+// Of a re-grant the new guard stands before the old tenancy's end is checked and its guard drops, and the baseline is
+// captured after that check: nothing ungated becomes a baseline unseen.
+Result<void> prepare_under_transition(Context& context, Transition& transition, const Request& request,
+                                      Candidate& candidate, const Tenancy* superseded) {
+  if (superseded != nullptr) {
+    const Tenancy old = *superseded;
+    HF_CHECK(take_guard(context, request, candidate));
+    auto ended = end_tenancy_now(context, transition, old, "regrant");
+    if (!ended.ok()) return std::move(ended).refusal();
+    return capture_baseline(context, candidate);
+  }
+  const bool as_captured = candidate.ready && still_so(context, candidate.scope, candidate.captured);
+  if (as_captured) return {};
+  if (!candidate.ready) HF_CHECK(take_guard(context, request, candidate));
+  return capture_baseline(context, candidate);
+}
+
+// Inside the granting transition: all scopes or none.
+Result<Granted> grant(Context& context, Transition& transition, const Request& request,
+                      std::vector<Candidate>& candidates, const Caller& caller) {
+  Granted granted;
+  std::vector<std::pair<Candidate*, bool>> wanted;  // and whether it is a re-grant
+  std::map<std::string, Tenancy> existing;
+  for (Candidate& candidate : candidates) {
+    HF_CHECK(end_what_is_due(context, transition, &candidate.scope));
+    HF_TRY(const Verdict verdict,
+           judge(context, transition, request, candidate.scope, identity_now(context, candidate.scope)));
+    if (verdict == Verdict::existing) {
+      existing.emplace(candidate.scope.full(), *transition.state.find(candidate.scope));
+    } else {
+      wanted.emplace_back(&candidate, verdict == Verdict::regrant);
+    }
+  }
+  for (auto& [candidate, regrant] : wanted) {
+    HF_CHECK(prepare_under_transition(context, transition, request, *candidate,
+                                      regrant ? transition.state.find(candidate->scope) : nullptr));
+    HF_CHECK(check_requirement(request, *candidate));
+    granted.any_regrant = granted.any_regrant || regrant;
+  }
+  authority::Batch batch;
+  Counters issued = transition.state.counters;
+  for (auto& [candidate, regrant] : wanted) {
+    HF_TRY(const Generation generation, GenerationStore::next(issued));
+    issued[candidate->scope.routing_key()] = generation.value;
+    HF_TRY(Tenancy tenancy, make_tenancy(context, transition, request, *candidate, generation, caller));
+    batch.events.push_back(grant_event(tenancy, regrant));
+    batch.grants.push_back(std::move(tenancy));
+  }
+  HF_FAULT_POINT("acquire_before_commit");
+  const std::vector<Tenancy> grants = batch.grants;
+  if (!grants.empty()) {
+    HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
+    granted.any_new = !granted.any_regrant;
+  }
+  HF_FAULT_POINT("acquire_after_commit");
+  for (const Candidate& candidate : candidates) {
+    const auto found = std::find_if(grants.begin(), grants.end(),
+                                    [&](const Tenancy& tenancy) { return tenancy.scope == candidate.scope; });
+    if (found == grants.end()) {
+      granted.leases.push_back(existing.at(candidate.scope.full()));
+      continue;
+    }
+    if (candidate.guard) context.guard_table.put(candidate.scope.full(), found->generation, candidate.guard);
+    granted.leases.push_back(*found);
+  }
+  return granted;
+}
+
+}  // namespace
+
+Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller) {
+  HF_TRY(const Request request, read_request(context, arguments));
+  std::vector<Candidate> candidates(request.scopes.size());
+  std::vector<std::string> names;
+  for (const Scope& scope : request.scopes) names.push_back(scope.full());
+  const auto turns = context.scope_turns.take(names);
+  {
+    // Ends what is due and refuses early, before anything is read or hashed.
+    HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
+    HF_CHECK(record_observations(context, transition));
+    for (std::size_t at = 0; at < candidates.size(); ++at) {
+      candidates[at].scope = request.scopes[at];
+      HF_CHECK(end_what_is_due(context, transition, &candidates[at].scope));
+      HF_TRY(const Verdict verdict,
+             judge(context, transition, request, candidates[at].scope, identity_now(context, candidates[at].scope)));
+      candidates[at].capture_outside = verdict == Verdict::grant;
+    }
+  }
+  for (Candidate& candidate : candidates) {
+    if (!candidate.capture_outside) continue;
+    HF_CHECK(take_guard(context, request, candidate));
+    HF_CHECK(capture_baseline(context, candidate));
+  }
+  HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
+  HF_TRY(Granted granted, grant(context, transition, request, candidates, caller));
+  Json leases = Json::array();
+  for (const Tenancy& tenancy : granted.leases) {
+    Json record = tenancy.to_json();
+    record["os_lock"] = current_enforcement(context, tenancy, holder_liveness(context, tenancy)).to_json();
+    leases.push_back(std::move(record));
+  }
+  const char* how = granted.any_regrant ? "regrant" : granted.any_new ? "new" : "existing";
+  return Json{{"leases", std::move(leases)}, {"granted", how}};
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,226 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "engine/acquire.h"
+#include "engine/arguments.h"
+#include "engine/ending.h"
+#include "engine/evidence_export.h"
+#include "engine/heartbeat.h"
+#include "engine/listing.h"
+#include "engine/observing.h"
+#include "engine/operator.h"
+#include "engine/reconcile.h"
+#include "engine/workspace.h"
+#include "engine/write.h"
+
+namespace holdfast {
+
+struct Engine::State {
+  std::unique_ptr<engine::Context> context;
+};
+
+namespace {
+
+using engine::Context;
+
+constexpr int kTickMs = 100;
+constexpr std::uint64_t kInlineReadMax = 64ULL << 20U;
+
+struct Call {
+  Context& context;
+  const Json& arguments;
+  const Caller& caller;
+  ContentSource* content;
+  const std::function<void(std::uint64_t)>& progress;
+};
+
+struct Verb {
+  bool mutating;
+  Result<Json> (*run)(const Call&);
+};
+
+Result<Json> read_inline(const Call& call) {
+  HF_TRY(Engine::Bytes bytes, engine::read_bytes(call.context, call.arguments));
+  HF_TRY(const std::string content, os::read_whole(bytes.object, kInlineReadMax));
+  bytes.document["content_base64"] = base64_encode(content);
+  return std::move(bytes.document);
+}
+
+// The one table of verbs (docs/formats/socket.md).
+const std::map<std::string, Verb>& verbs() {
+  static const std::map<std::string, Verb> table = {
+      {"scope", {false, [](const Call& c) { return engine::scope_document(c.context, c.arguments); }}},
+      {"acquire", {true, [](const Call& c) { return engine::acquire(c.context, c.arguments, c.caller); }}},
+      {"heartbeat", {true, [](const Call& c) { return engine::heartbeat(c.context, c.arguments, c.caller); }}},
+      {"release", {true, [](const Call& c) { return engine::release(c.context, c.arguments, c.caller); }}},
+      {"write", {true, [](const Call& c) { return engine::write(c.context, c.arguments, c.content, c.progress); }}},
+      {"edit", {true, [](const Call& c) { return engine::edit(c.context, c.arguments); }}},
+      {"recover", {true, [](const Call& c) { return engine::recover(c.context); }}},
+      {"reconcile_resolve", {true, [](const Call& c) { return engine::reconcile_resolve(c.context, c.arguments); }}},
+      {"epoch_advance",
+       {true, [](const Call& c) { return engine::epoch_change(c.context, c.arguments, "epoch_advance"); }}},
+      {"epoch_engage",
+       {true, [](const Call& c) { return engine::epoch_change(c.context, c.arguments, "epoch_engage"); }}},
+      {"epoch_disengage",
+       {true, [](const Call& c) { return engine::epoch_change(c.context, c.arguments, "epoch_disengage"); }}},
+      {"generations_repair", {true, [](const Call& c) { return engine::generations_repair(c.context, c.arguments); }}},
+      {"leases", {false, [](const Call& c) { return engine::leases(c.context); }}},
+      {"status", {false, [](const Call& c) { return engine::status(c.context); }}},
+      {"read", {false, read_inline}},
+      {"reconcile_list", {false, [](const Call& c) { return engine::reconcile_list(c.context); }}},
+      {"reconcile_show", {false, [](const Call& c) { return engine::reconcile_show(c.context, c.arguments); }}},
+      {"quarantine_list", {false, [](const Call& c) { return engine::quarantine_list(c.context); }}},
+      {"quarantine_show", {false, [](const Call& c) { return engine::quarantine_show(c.context, c.arguments); }}},
+      {"generations_show", {false, [](const Call& c) { return engine::generations_show(c.context); }}},
+      {"generations_verify", {false, [](const Call& c) { return engine::generations_verify(c.context); }}},
+      {"epoch_show", {false, [](const Call& c) { return engine::epoch_show(c.context); }}},
+      {"evidence_log", {false, [](const Call& c) { return engine::evidence_log(c.context, c.arguments); }}},
+      {"evidence_show", {false, [](const Call& c) { return engine::evidence_show(c.context, c.arguments); }}},
+      {"evidence_verify", {false, [](const Call& c) { return engine::evidence_verify(c.context); }}},
+      {"evidence_export", {false, [](const Call& c) { return engine::evidence_export(c.context, c.arguments); }}},
+      {"receiver_list", {false, [](const Call& c) { return engine::receiver_list(c.context); }}},
+  };
+  return table;
+}
+
+// A refusal is an outcome and goes into the evidence, but where it is only about the request's form, where it has its
+// own event, or where the evidence itself could not be written.
+bool is_recorded(Code code) {
+  static constexpr std::array kNot = {Code::usage,
+                                      Code::request_malformed,
+                                      Code::number_invalid,
+                                      Code::not_found,
+                                      Code::lease_ttl_invalid,
+                                      Code::lease_transition_busy,
+                                      Code::state_persist_failed,
+                                      Code::generation_persist_failed,
+                                      Code::workspace_insecure,
+                                      Code::state_unreadable,
+                                      Code::control_epoch_rolled_back,
+                                      Code::content_unreadable,
+                                      Code::workspace_permission_denied};
+  const std::string_view name = facts_of(code).name;
+  return !name.starts_with("scope_") && std::find(kNot.begin(), kNot.end(), code) == kNot.end();
+}
+
+// Whoever polls for a held scope is refused many times by the same tenancy: that is one outcome, recorded once.
+void record_refusal(Context& context, const std::string& verb, const Json& arguments, const Caller& caller,
+                    Refusal& refusal) {
+  if (!is_recorded(refusal.code()) || !refusal.evidence().empty()) return;
+  auto held = context.mutex->acquire();
+  if (!held.ok()) return;
+  evidence::Event event;
+  event.kind = "refused";
+  const Json scope = refusal.details().value("scope", Json());
+  if (refusal.code() == Code::lease_scope_conflict && context.asked_before(refusal.details(), arguments)) return;
+  if (scope.is_string()) event.scope = scope.get<std::string>();
+  Json presented = Json::object();
+  for (const char* key : {"owner", "task", "generation", "started_at", "operation_id", "preimage_sha256", "reason"}) {
+    if (arguments.contains(key)) presented[key] = arguments[key];
+  }
+  event.facts = {{"verb", verb},
+                 {"code", refusal.code_name()},
+                 {"message", refusal.message()},
+                 {"effect", name_of(refusal.effect())},
+                 {"presented", std::move(presented)},
+                 {"details", refusal.details()},
+                 {"caller_pid", caller.process.pid}};
+  const auto ids = context.chain->append({std::move(event)}, context.clock.now());
+  if (ids.ok()) refusal.set_evidence(ids->front());
+}
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(const std::string& root, EngineOptions options) {
+  auto state = std::make_unique<State>();
+  HF_TRY(state->context, engine::open_context(root, std::move(options)));
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Result<Json> Engine::initialise(const std::string& root, const Json& arguments) {
+  return engine::initialise_workspace(root, arguments);
+}
+
+bool Engine::is_mutating(const std::string& verb) {
+  const auto found = verbs().find(verb);
+  return found != verbs().end() && found->second.mutating;
+}
+
+bool Engine::knows(const std::string& verb) { return verbs().contains(verb); }
+
+Result<Json> Engine::perform(const Json& request, const Caller& caller, ContentSource* content,
+                             const std::function<void(std::uint64_t)>& progress) {
+  Context& context = *state_->context;
+  const std::string verb = text_member(request, "verb");
+  const Json arguments = request.is_object() ? request.value("arguments", Json::object()) : Json();
+  const auto found = verbs().find(verb);
+  if (found == verbs().end() || !arguments.is_object()) {
+    return Refusal(Code::request_malformed, "request_malformed: no verb " + printable(verb));
+  }
+  if (found->second.mutating && context.options.mode == EngineMode::observer) {
+    return Refusal(Code::request_malformed, "request_malformed: an observer changes nothing");
+  }
+  auto answer = found->second.run(Call{context, arguments, caller, content, progress});
+  if (!answer.ok() && found->second.mutating) { record_refusal(context, verb, arguments, caller, answer.refusal()); }
+  return answer;
+}
+
+Result<Engine::Bytes> Engine::open_bytes(const Json& request) {
+  const std::string verb = text_member(request, "verb");
+  const Json arguments = request.value("arguments", Json::object());
+  if (verb == "quarantine_export") return engine::quarantine_bytes(*state_->context, arguments);
+  return engine::read_bytes(*state_->context, arguments);
+}
+
+Result<Json> Engine::recover(const Caller&) { return engine::recover(*state_->context); }
+
+int Engine::tick() {
+  Context& context = *state_->context;
+  auto observations =
+      context.guards ? context.guards->wait_for_observations(kTickMs) : std::vector<guard::Observation>();
+  const Instant now = context.clock.now();
+  bool due = !observations.empty();
+  if (const auto tenancies = context.store->peek_tenancies(); tenancies.ok()) {
+    const auto epoch = context.store->peek_epoch();
+    for (const Tenancy& tenancy : *tenancies) {
+      const bool client_gone =
+          tenancy.bound && tenancy.client && os::liveness_of(*tenancy.client) == os::Liveness::dead;
+      due = due || tenancy.expired_at(now) || client_gone || (epoch.ok() && tenancy.control_epoch < epoch->epoch);
+    }
+  }
+  if (!due) return context.guards ? 0 : kTickMs;
+  auto transition = engine::begin_transition(context);
+  if (!transition.ok()) return kTickMs;
+  (void)engine::record_observations(context, *transition, std::move(observations));
+  (void)engine::end_what_is_due(context, *transition, nullptr);
+  std::vector<Tenancy> orphaned;
+  for (const auto& [full, tenancy] : transition->state.held) {
+    if (tenancy.bound && tenancy.client && os::liveness_of(*tenancy.client) == os::Liveness::dead) {
+      orphaned.push_back(tenancy);
+    }
+  }
+  for (const Tenancy& tenancy : orphaned) {
+    (void)engine::end_tenancy_now(context, *transition, tenancy, "client_death");
+  }
+  return context.guards ? 0 : kTickMs;
+}
+
+void Engine::shut_down() {
+  Context& context = *state_->context;
+  if (context.guards) {
+    if (auto transition = engine::begin_transition(context); transition.ok()) {
+      (void)engine::record_observations(context, *transition);
+    }
+  }
+  context.guard_table.clear();
+}
+
+}  // namespace holdfast

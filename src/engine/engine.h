@@ -1,0 +1,83 @@
+// Engine: the one place that runs the whole flow, request -> scope -> lease -> guard -> replace -> evidence.
+//
+// Calling sequence: Engine::open(root, options); perform(request) for each request, from any thread. In server mode
+// also tick() every 100 ms or so from a thread of its own (deadlines, what the guard saw, dead clients).
+//
+// A request is {"verb":…, "arguments":{…}}; docs/formats/socket.md lists verbs, arguments and answers. An answer is the
+// verb's document as the command line prints it with --json. Scopes arrive as typed, with "cwd" (absolute) beside them.
+//
+// Modes: `observer` reads only; `direct` changes the workspace without a server (short-lived: no guard; the caller
+// holds servers/server.lock shared for the engine's life); `server` holds guards.
+// Promises: every outcome of a verb that changes or refuses something is an evidence event; decision, publish and
+// verification happen under one transition; staging, capture and hashing before it.
+// Threads: perform() may be called from many threads at once. Errors: every code of the catalogue.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "holdfast/result.h"
+#include "os/handle.h"
+#include "os/process.h"
+
+namespace holdfast {
+
+// The bytes of a write, read once from front to end. 0 from read() is the end; a refusal aborts the write.
+class ContentSource {
+ public:
+  virtual ~ContentSource() = default;
+  virtual Result<std::size_t> read(char* into, std::size_t size) = 0;
+  // Asked once before authorisation: whether the one who sends is still there to be answered.
+  virtual bool sender_is_gone() const { return false; }
+};
+
+struct Caller {
+  os::ProcessIdentity process;  // of the verb that asks
+  bool bound = false;           // `hold`, `run`, a bridge: the lease ends when this process is proven gone
+};
+
+enum class EngineMode { observer, direct, server };
+
+struct EngineOptions {
+  EngineMode mode = EngineMode::observer;
+  std::string session;  // server mode: of the liveness record
+  int transition_limit_ms = 30'000;
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> open(const std::string& root, EngineOptions options);
+  ~Engine();
+
+  // Whether a verb changes anything (and so goes through the server where one lives).
+  static bool is_mutating(const std::string& verb);
+  static bool knows(const std::string& verb);
+
+  Result<Json> perform(const Json& request, const Caller& caller, ContentSource* content = nullptr,
+                       const std::function<void(std::uint64_t)>& progress = {});
+
+  // For `read` and `quarantine export`: the bytes themselves, opened, and the document that describes them.
+  struct Bytes {
+    os::Handle object;
+    Json document;
+  };
+  Result<Bytes> open_bytes(const Json& request);
+
+  // Server mode: what is due now. Returns the number of milliseconds until it should be called again (at most 100).
+  int tick();
+  // Server mode: on start, before serving: settle or classify intents, release what a dead client had bound.
+  Result<Json> recover(const Caller& caller);
+  // Ends the guards; tenancies stay.
+  void shut_down();
+
+  // `init`: makes .squad where it is missing. {"workspace","created","workspace_id"}
+  static Result<Json> initialise(const std::string& root, const Json& arguments);
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,87 @@
+#include "engine/observing.h"
+
+#include "base/json.h"
+
+namespace holdfast::engine {
+namespace {
+
+constexpr std::size_t kObservedMax = 20;
+
+// A divert is the guard's ordinary work; everything else that somebody did past it is said by the next write,
+// heartbeat and release.
+bool marks_the_lease(const std::string& what) {
+  return what != "write_diverted" && !what.starts_with("diverted_bytes_");
+}
+
+// Diverted or displaced foreign bytes: into Amber, with a quarantine record. Nothing is recorded of an empty orphan.
+Result<Json> keep_bytes(Context& context, Transition& transition, const guard::Observation& seen,
+                        const Tenancy* tenancy) {
+  HF_TRY(const ContentDigest digest, context.vault->store(vault::Tier::amber, *seen.bytes));
+  const std::string id = evidence::Records::new_id(evidence::RecordKind::quarantine);
+  Json record = {{"id", id},
+                 {"at", format_wall(seen.wall_us)},
+                 {"kind", seen.what == "diverted_bytes_captured" ? "diverted_write" : "displaced_foreign"},
+                 {"scope", seen.scope},
+                 {"path", seen.scope.starts_with("file://") ? seen.scope.substr(7) : seen.scope},
+                 {"sha256", digest.sha256},
+                 {"fnv1a", digest.fnv1a},
+                 {"byte_count", digest.byte_count},
+                 {"generation", tenancy != nullptr ? Json(tenancy->generation.text()) : Json(nullptr)},
+                 {"owner", tenancy != nullptr ? Json(tenancy->owner) : Json(nullptr)},
+                 {"who", seen.who},
+                 {"reconciled", false}};
+  HF_CHECK(context.records->put(evidence::RecordKind::quarantine, id, record));
+  (void)transition;
+  return Json{{"quarantine_id", id}, {"sha256", digest.sha256}, {"byte_count", digest.byte_count}};
+}
+
+}  // namespace
+
+Result<void> record_observations(Context& context, Transition& transition) {
+  if (!context.guards) return {};
+  return record_observations(context, transition, context.guards->wait_for_observations(0));
+}
+
+Result<void> record_observations(Context& context, Transition& transition,
+                                 std::vector<guard::Observation> observations) {
+  authority::Batch batch;
+  std::map<std::string, Tenancy> marked;
+  for (const guard::Observation& seen : observations) {
+    const auto held = transition.state.held.find(seen.scope);
+    const Tenancy* tenancy = held == transition.state.held.end() ? nullptr : &held->second;
+    evidence::Event event;
+    event.kind = seen.what;
+    event.scope = seen.scope;
+    event.facts = seen.facts;
+    event.facts["who"] = seen.who;
+    event.facts["seen_at"] = format_wall(seen.wall_us);
+    if (!seen.fault.empty()) event.facts["fault"] = seen.fault;
+    if (tenancy != nullptr && !tenancy->event.empty()) event.parents.push_back(tenancy->event);
+    if (seen.bytes) {
+      auto kept = keep_bytes(context, transition, seen, tenancy);
+      event.facts["kept"] = kept.ok() ? *kept : kept.refusal().to_json();
+    }
+    batch.events.push_back(std::move(event));
+    if (tenancy == nullptr) continue;
+    Tenancy& mark = marked.emplace(seen.scope, *tenancy).first->second;
+    if (marks_the_lease(seen.what) && mark.observed.size() < kObservedMax) {
+      mark.observed.push_back({{"what", seen.what}, {"at", format_wall(seen.wall_us)}, {"who", seen.who}});
+    }
+  }
+  // What the living guards say now is what the records say: a fault outlives the server that saw it.
+  for (auto& [scope, tenancy] : marked) {
+    const auto guard = context.guard_table.find(tenancy);
+    if (!guard) continue;
+    const guard::Enforcement now = guard->enforcement();
+    const os::Identity identity = guard->identity();
+    const Json& before = transition.state.held.at(scope).observed;
+    if (now.to_json() == tenancy.os_lock && identity == tenancy.identity && before == tenancy.observed) continue;
+    tenancy.os_lock = now.to_json();
+    if (identity.known()) tenancy.identity = identity;
+    batch.updates.push_back(tenancy);
+  }
+  if (batch.events.empty() && batch.updates.empty()) return {};
+  return context.store->commit(transition.held, transition.state, std::move(batch), transition.now);
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,98 @@
+#include "engine/operator.h"
+
+#include "base/json.h"
+#include "engine/arguments.h"
+#include "engine/ending.h"
+
+namespace holdfast::engine {
+namespace {
+
+Json epoch_document(const authority::EpochState& state) {
+  return Json{{"control_epoch", state.epoch.text()},
+              {"break_glass", state.break_glass},
+              {"reason", state.reason},
+              {"changed_at", state.changed_at}};
+}
+
+}  // namespace
+
+Result<Json> epoch_show(Context& context) {
+  HF_TRY(const authority::EpochState state, context.store->peek_epoch());
+  return epoch_document(state);
+}
+
+Result<Json> epoch_change(Context& context, const Json& json, const std::string& verb) {
+  HF_TRY(const std::string reason, Arguments(json).text("reason"));
+  HF_TRY(Transition transition, begin_transition(context));
+  authority::EpochState state = transition.state.epoch;
+  if (verb == "epoch_advance") {
+    if (state.epoch.value == UINT64_MAX) {
+      return Refusal(Code::generation_exhausted, "generation_exhausted: the control epoch cannot be advanced further");
+    }
+    ++state.epoch.value;
+  } else {
+    state.break_glass = verb == "epoch_engage";
+  }
+  state.reason = reason;
+  state.changed_at = format_wall(transition.now.wall_us);
+  evidence::Event event;
+  event.kind = verb == "epoch_advance" ? "control_epoch_advanced"
+               : state.break_glass     ? "break_glass_engaged"
+                                       : "break_glass_disengaged";
+  event.epoch = state.epoch;
+  event.facts = {{"reason", reason}, {"control_epoch", state.epoch.text()}, {"break_glass", state.break_glass}};
+  authority::Batch batch;
+  batch.epoch = state;
+  batch.events.push_back(std::move(event));
+  std::size_t revoked = 0;
+  for (const auto& [full, tenancy] : transition.state.held) revoked += tenancy.control_epoch < state.epoch ? 1U : 0U;
+  HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
+  Json document = epoch_document(state);
+  if (verb == "epoch_advance") {
+    // The revocation stands with the epoch; the ends, with their checks, follow.
+    document["revoked_leases"] = revoked;
+    HF_CHECK(end_what_is_due(context, transition, nullptr));
+  }
+  return document;
+}
+
+Result<Json> generations_show(Context& context) {
+  HF_TRY(const Held held, context.mutex->acquire());
+  HF_TRY(const Counters counters, context.store->peek_counters());
+  Json shown = Json::object();
+  for (const auto& [key, counter] : counters) shown[key] = std::to_string(counter);
+  return Json{{"protocol", "room.generation.v2"},
+              {"high_water", std::to_string(high_water_of(counters))},
+              {"counters", std::move(shown)}};
+}
+
+Result<Json> generations_verify(Context& context) {
+  HF_TRY(const Held held, context.mutex->acquire());
+  HF_TRY(const Counters counters, context.store->peek_counters());
+  return Json{{"verified", true}, {"high_water", std::to_string(high_water_of(counters))}, {"keys", counters.size()}};
+}
+
+Result<Json> generations_repair(Context& context, const Json& json) {
+  const Arguments arguments(json);
+  HF_TRY(const std::string reason, arguments.text("reason"));
+  HF_TRY(const auto floor, arguments.number("floor"));
+  HF_TRY(const Held held, context.mutex->acquire());
+  const Instant now = context.clock.now();
+  HF_TRY(const auto repaired, context.store->repair(held, Generation{floor.value_or(0)}, now));
+  evidence::Event event;
+  event.kind = "generations_repaired";
+  event.generation = repaired.high_water;
+  event.epoch = repaired.epoch;
+  event.facts = {{"reason", reason},
+                 {"high_water", repaired.high_water.text()},
+                 {"control_epoch", repaired.epoch.text()},
+                 {"found", repaired.found}};
+  HF_TRY(const auto ids, context.chain->append({std::move(event)}, now));
+  return Json{{"repaired", true},
+              {"high_water", repaired.high_water.text()},
+              {"control_epoch", repaired.epoch.text()},
+              {"found", repaired.found},
+              {"evidence", ids.front()}};
+}
+
+}  // namespace holdfast::engine

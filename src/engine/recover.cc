@@ -1,0 +1,249 @@
+#include <set>
+
+#include "base/fault_point.h"
+#include "base/json.h"
+#include "engine/ending.h"
+#include "engine/faults.h"
+#include "engine/observing.h"
+#include "engine/reconcile.h"
+#include "os/unnamed_file.h"
+#include "replace/classify.h"
+#include "scope/resolve.h"
+
+namespace holdfast::engine {
+namespace {
+
+struct Looked {
+  replace::Found found;
+  std::optional<PinnedPlace> place;
+  std::optional<os::Handle> temporary;
+};
+
+Looked look(Context& context, const Scope& scope, const replace::Intent& intent) {
+  Looked looked;
+  auto place = pin_place(context.folder, scope);
+  if (!place.ok() || (place->facts && place->facts->kind != os::Kind::regular)) {
+    looked.found.readable = false;
+    return looked;
+  }
+  if (place->facts) {
+    const auto digest = place->object ? os::digest_of_open(*place->object)
+                                      : Result<ContentDigest>(Refusal(Code::file_unreadable, "no permission"));
+    looked.found.readable = digest.ok();
+    looked.found.destination = place->facts->identity;
+    if (digest.ok()) looked.found.destination_sha256 = digest->sha256;
+  }
+  if (os::name_exists(place->parent, intent.temporary_name)) {
+    auto object = os::open_for_reading(place->parent, intent.temporary_name);
+    if (object.ok()) {
+      if (const auto facts = os::facts_of_open(*object); facts.ok()) looked.found.at_temporary = facts->identity;
+      looked.temporary = std::move(*object);
+    }
+  }
+  looked.place = std::move(*place);
+  return looked;
+}
+
+// What bears the temporary name goes only once its bytes are in the vault: ours (T, or the preimage) to Primary,
+// anything else to Amber with a quarantine record.
+Result<Json> clear_temporary(Context& context, Transition& transition, const Scope& scope,
+                             const replace::Intent& intent, Looked& looked) {
+  if (!looked.temporary) return Json(nullptr);
+  const os::Identity identity = *looked.found.at_temporary;
+  Json kept = nullptr;
+  if (identity == intent.staged || identity == intent.preimage.identity) {
+    if (identity == intent.preimage.identity) {
+      auto stored = context.vault->store(vault::Tier::primary, *looked.temporary);
+      if (!stored.ok()) return std::move(stored).refusal();
+    }
+  } else {
+    HF_TRY(kept, keep_foreign(context, transition.now, scope, *looked.temporary, "displaced_foreign",
+                              Json{{"operation_id", intent.operation_id}}));
+  }
+  HF_CHECK(os::remove_name(looked.place->parent, intent.temporary_name));
+  return kept;
+}
+
+replace::Plan plan_from(const replace::Intent& intent, const Scope& scope) {
+  replace::Plan plan;
+  plan.scope = scope.full();
+  plan.path = scope.display();
+  plan.planned.sha256 = intent.planned_sha256;
+  plan.planned.byte_count = intent.planned_byte_count;
+  plan.preimage = intent.preimage;
+  plan.temporary_name = intent.temporary_name;
+  return plan;
+}
+
+// published_unverified: identity and content were just compared, so it is verified now, and closed.
+Result<void> settle(Context& context, Transition& transition, const Scope& scope, replace::Intent& intent,
+                    const Looked& looked) {
+  const std::string generation = text_member(intent.command, "generation");
+  Json outcome =
+      replace::success_document(plan_from(intent, scope), *looked.found.destination, intent.operation_id, generation);
+  outcome["recovered"] = true;
+  evidence::Event event;
+  event.kind = "write_recovered";
+  event.id = evidence::new_event_id();
+  event.scope = scope.full();
+  event.facts = {{"command", intent.command}, {"outcome", outcome}, {"verdict", "published_unverified"}};
+  outcome["evidence"] = event.id;
+  authority::Batch batch;
+  const Tenancy* held = transition.state.find(scope);
+  if (held != nullptr && held->generation.text() == generation) {
+    Tenancy written = *held;
+    if (!written.event.empty()) event.parents.push_back(written.event);
+    written.post_sha256 = intent.planned_sha256;
+    written.last_operation_id = intent.operation_id;
+    written.identity = *looked.found.destination;
+    batch.updates.push_back(std::move(written));
+  }
+  intent.state = "settled";
+  intent.outcome = outcome;
+  intent.event = event.id;
+  batch.events.push_back(std::move(event));
+  HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
+  return replace::IntentJournal(*context.files).put(intent);
+}
+
+Result<Json> classify_one(Context& context, Transition& transition, replace::Intent& intent) {
+  HF_TRY(const Scope scope, parse_canonical_scope(intent.scope));
+  Looked looked = look(context, scope, intent);
+  const replace::Verdict verdict = replace::classify(intent, looked.found);
+  Json report = {{"operation_id", intent.operation_id}, {"scope", intent.scope}, {"verdict", verdict.kind}};
+  if (looked.place) {
+    HF_TRY(const Json kept, clear_temporary(context, transition, scope, intent, looked));
+    if (!kept.is_null()) report["quarantine_id"] = kept;
+  }
+  HF_FAULT_POINT("recover_before_settle");
+  if (verdict.kind == "published_unverified") {
+    HF_CHECK(settle(context, transition, scope, intent, looked));
+    report["settled"] = true;
+    return report;
+  }
+  if (verdict.kind == "not_published") {
+    evidence::Event event;
+    event.kind = "write_not_published";
+    event.id = evidence::new_event_id();
+    event.scope = intent.scope;
+    event.facts = {{"command", intent.command}, {"verdict", verdict.kind}};
+    intent.state = "not_published";
+    intent.event = event.id;
+    HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
+    HF_CHECK(replace::IntentJournal(*context.files).put(intent));
+    return report;
+  }
+  const replace::Fault fault{verdict.fault, verdict.error, verdict.rename_completed, std::nullopt};
+  HF_TRY(const RecordedFault recorded, record_fault(context, transition, intent, plan_from(intent, scope), fault));
+  report["verdict"] = facts_of(verdict.fault).name;
+  report["reconcile_id"] = recorded.id;
+  return report;
+}
+
+// A grant that was announced in the evidence just before a crash, and that nobody has.
+Result<void> note_grants_without_records(Context& context, Transition& transition) {
+  std::map<std::string, std::string> last_grant;  // generation -> scope, of grants not yet accounted for
+  HF_CHECK(context.chain->each([&](const Json& event) {
+    const std::string kind = text_member(event, "kind");
+    const std::string generation = text_member(event.value("facts", Json::object()), "generation");
+    if (kind == "lease_acquired") last_grant[generation] = text_member(event, "scope");
+    if (kind == "grant_not_completed" || kind == "tenancy_ended" || kind == "released_with_ungated_content") {
+      last_grant.erase(generation);
+    }
+    return true;
+  }));
+  std::vector<evidence::Event> events;
+  for (const auto& [generation, full] : last_grant) {
+    const auto held = transition.state.held.find(full);
+    if (held != transition.state.held.end() && held->second.generation.text() == generation) continue;
+    HF_TRY(const Scope scope, parse_canonical_scope(full));
+    HF_TRY(const auto last, context.store->last_ended(scope));
+    if (last && last->tenancy.generation.text() == generation) continue;
+    evidence::Event event;
+    event.kind = "grant_not_completed";
+    event.scope = full;
+    event.facts = {{"generation", generation}, {"reason", "a crash came between the event and the record"}};
+    events.push_back(std::move(event));
+  }
+  if (events.empty()) return {};
+  HF_TRY(const auto ids, record(context, transition, std::move(events)));
+  return {};
+}
+
+bool is_divert_leftover(const std::string& name) {
+  return name.size() == 33 && name.starts_with(".holdfast-") && name.ends_with(".divert") &&
+         name.find_first_not_of("0123456789abcdef", 10) == 26;
+}
+
+// A crash in the middle of a divert leaves the twin, or the old object with whatever its writer put there since, under
+// a temporary name beside the leased file. Known bytes go; others go to Amber first.
+Result<void> sweep_diverts(Context& context, Transition& transition, Json& recovered) {
+  const std::map<std::string, Tenancy> held = transition.state.held;
+  for (const auto& [full, tenancy] : held) {
+    if (!tenancy.scope.is_file() || tenancy.scope.relative().empty()) continue;
+    auto place = pin_place(context.folder, tenancy.scope, true);
+    if (!place.ok() || !place->parent) continue;
+    HF_TRY(const auto names, os::names_in(place->parent));
+    for (const std::string& name : names) {
+      if (!is_divert_leftover(name)) continue;
+      auto object = os::open_for_reading(place->parent, name);
+      if (!object.ok()) continue;
+      HF_TRY(const ContentDigest digest, os::digest_of_open(*object));
+      Json report = {{"scope", full}, {"name", name}, {"verdict", "divert_swept"}};
+      if (digest.sha256 != tenancy.post_sha256 && digest.sha256 != tenancy.pre_write.sha256) {
+        HF_TRY(report["quarantine_id"], keep_foreign(context, transition.now, tenancy.scope, *object, "diverted_write",
+                                                     Json{{"generation", tenancy.generation.text()}}));
+      }
+      evidence::Event event;
+      event.kind = "divert_swept";
+      event.scope = full;
+      event.facts = report;
+      HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
+      HF_CHECK(os::remove_name(place->parent, name));
+      recovered.push_back(std::move(report));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Json> recover(Context& context) {
+  Json recovered = Json::array();
+  HF_TRY(const Held outer, context.mutex->acquire());
+  HF_TRY(const auto set_aside, context.store->set_aside_unreadable(outer));
+  HF_TRY(Transition transition, begin_transition(context));
+  for (const std::string& name : set_aside) {
+    evidence::Event event;
+    event.kind = "record_set_aside";
+    event.facts = {{"record", "locks/write/" + name}, {"reason", "not what Holdfast writes"}};
+    HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
+    recovered.push_back({{"record", name}, {"verdict", "set_aside"}});
+  }
+  HF_TRY(const auto mended, context.chain->append({}, transition.now));  // sets a torn tail aside, if there is one
+  HF_CHECK(note_grants_without_records(context, transition));
+  HF_TRY(auto intents, replace::IntentJournal(*context.files).prepared());
+  for (replace::Intent& intent : intents) {
+    HF_TRY(Json report, classify_one(context, transition, intent));
+    recovered.push_back(std::move(report));
+  }
+  HF_CHECK(sweep_diverts(context, transition, recovered));
+  // A bound lease whose client is proven gone is released in its place.
+  std::vector<Tenancy> orphaned;
+  for (const auto& [full, tenancy] : transition.state.held) {
+    const bool ours = context.is_server() && tenancy.holder.session == context.self.session;
+    if (tenancy.bound && tenancy.client && !ours && os::liveness_of(*tenancy.client) == os::Liveness::dead) {
+      orphaned.push_back(tenancy);
+    }
+  }
+  for (const Tenancy& tenancy : orphaned) {
+    auto ended = end_tenancy_now(context, transition, tenancy, "client_death");
+    if (!ended.ok()) return std::move(ended).refusal();
+    recovered.push_back({{"scope", tenancy.scope.full()}, {"verdict", "released_for_dead_client"}});
+  }
+  HF_CHECK(end_what_is_due(context, transition, nullptr));
+  HF_TRY(const Json waiting, reconcile_list(context));
+  return Json{{"recovered", std::move(recovered)}, {"waiting", waiting["reconcile"]}};
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,87 @@
+// release: by its keys, or by an owner's authorisation.
+#include "base/json.h"
+#include "engine/arguments.h"
+#include "engine/authorisation.h"
+#include "engine/ending.h"
+#include "engine/observing.h"
+
+namespace holdfast::engine {
+namespace {
+
+// Intents on the scope are settled or classified before its tenancy ends (CONTRACT section 4).
+Result<Json> finish(Context& context, Transition& transition, const Tenancy& tenancy, const std::string& ended_by,
+                    const Sight& seen, std::vector<evidence::Event> also) {
+  if (const auto guard = context.guard_table.find(tenancy)) (void)guard->check();
+  HF_CHECK(record_observations(context, transition));
+  const Tenancy* current = transition.state.find(tenancy.scope);
+  HF_ASSERT(current != nullptr);
+  const Tenancy ending = *current;
+  const Sight sight = still_so(context, ending.scope, seen) ? seen : look_at(context, ending.scope, true);
+  HF_TRY(End end, end_tenancy(context, transition, ending, ended_by, sight, std::move(also)));
+  return std::move(end.document);
+}
+
+Result<Json> force(Context& context, const Arguments& arguments) {
+  HF_TRY(const std::string owner, arguments.text("owner"));
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
+  const Tenancy* held = transition.state.find(scope);
+  if (held == nullptr) {
+    return Refusal(Code::not_found, "nobody holds " + scope.display() + "; there is nothing to release",
+                   Json{{"scope", scope.full()}});
+  }
+  const Tenancy tenancy = *held;
+  HF_TRY(const Json authorisation, owner_authorisation(context, owner, scope, transition.now));
+  evidence::Event event;
+  event.kind = "lock_force_released_under_owner_authorization";
+  event.id = evidence::new_event_id();
+  event.scope = scope.full();
+  if (!tenancy.event.empty()) event.parents.push_back(tenancy.event);
+  event.facts = {
+      {"forced_by", owner}, {"holder", describe_holder(tenancy, transition.now)}, {"authorisation", authorisation}};
+  HF_TRY(Json document,
+         finish(context, transition, tenancy, "force", look_at(context, scope, true), {std::move(event)}));
+  document["forced_by"] = owner;
+  return document;
+}
+
+}  // namespace
+
+Result<Json> release(Context& context, const Json& json, const Caller&) {
+  const Arguments arguments(json);
+  HF_TRY(const bool forced, arguments.flag("force"));
+  if (forced) return force(context, arguments);
+  HF_TRY(const TenancyKeys keys, arguments.keys());
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  Scope scope;
+  {
+    HF_TRY(Transition transition, begin_transition(context));
+    HF_TRY(scope, scope_of_lease(context, transition.state, text, cwd));
+    HF_CHECK(end_what_is_due(context, transition, &scope));
+    const Tenancy* held = transition.state.find(scope);
+    HF_TRY(const auto last, context.store->last_ended(scope));
+    HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
+                        transition.state.epoch.epoch, transition.now));
+  }
+  HF_CHECK(walk_again(context, scope));
+  const Sight seen = look_at(context, scope, true);
+  HF_TRY(Transition transition, begin_transition(context));
+  HF_CHECK(end_what_is_due(context, transition, &scope));
+  const Tenancy* held = transition.state.find(scope);
+  HF_TRY(const auto last, context.store->last_ended(scope));
+  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
+                      transition.state.epoch.epoch, transition.now));
+  for (const auto& [full, other] : transition.state.held) {
+    if (!is_below(other.scope, scope)) continue;
+    return Refusal(Code::nested_lease_held,
+                   "nested_lease_held: " + other.scope.display() + " below " + scope.display() + " is still held",
+                   Json{{"scope", scope.full()}, {"inner", describe_holder(other, transition.now)}});
+  }
+  const Tenancy tenancy = *held;
+  return finish(context, transition, tenancy, "release", seen, {});
+}
+
+}  // namespace holdfast::engine

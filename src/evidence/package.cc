@@ -1,0 +1,233 @@
+#include "evidence/package.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "evidence/chain_verify.h"
+#include "evidence/decision.h"
+
+namespace holdfast::evidence {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kManifestDigest = "manifest.sha256";
+constexpr const char* kDecisions = "decisions.json";
+constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && name.find_first_not_of(kPlain) == std::string_view::npos;
+}
+
+std::string digest_line(const std::string& sha256) { return sha256 + "  " + kManifest + "\n"; }
+
+// Plain files only: a link could lead anywhere, and a pipe would make us wait.
+std::optional<std::string> bytes_of(const fs::path& path) {
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() != fs::file_type::regular) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (file.bad()) return std::nullopt;
+  return bytes;
+}
+
+Result<void> write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file) return {};
+  return Refusal(Code::state_persist_failed, "the package's file could not be written: " + printable(path.string()),
+                 Json{{"path", printable(path.string())}});
+}
+
+// Segments by their number; the map's order is by text.
+std::vector<std::string> segments_in(const std::vector<std::string>& names) {
+  std::vector<std::string> segments;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(segments),
+               [](const std::string& name) { return segment_number(name) != 0; });
+  std::sort(segments.begin(), segments.end(), [](const std::string& one, const std::string& other) {
+    return segment_number(one) < segment_number(other);
+  });
+  return segments;
+}
+
+// One pass over a package, which gathers every problem.
+class Inspection {
+ public:
+  explicit Inspection(fs::path folder) : folder_(std::move(folder)) {}
+
+  void run() {
+    if (!read_manifest()) return;
+    check_names();
+    check_files();
+    check_chain();
+    check_decisions();
+  }
+
+  Json report() const {
+    return Json{{"verified", problems_.empty()},
+                {"package", printable(folder_.string())},
+                {"protocol", kPackageProtocol},
+                {"files", names_.size()},
+                {"manifest_sha256", manifest_sha256_},
+                {"chain", chain_},
+                {"decisions", {{"recomputed", recomputed_}}},
+                {"unknown", unknown_},
+                {"first_break", problems_.empty() ? Json() : problems_.front()},
+                {"problems", problems_}};
+  }
+  bool verified() const { return problems_.empty(); }
+  std::string first_problem() const {
+    return text_member(problems_.front(), "file") + ": " + text_member(problems_.front(), "reason");
+  }
+
+ private:
+  void problem(const std::string& file, const std::string& reason) {
+    problems_.push_back({{"file", printable(file)}, {"reason", reason}});
+  }
+
+  bool read_manifest() {
+    const auto bytes = bytes_of(folder_ / kManifest);
+    if (!bytes) return problem(kManifest, "it is missing or cannot be read"), false;
+    manifest_sha256_ = sha256_hex(*bytes);
+    if (bytes_of(folder_ / kManifestDigest) != digest_line(manifest_sha256_)) {
+      problem(kManifest, "it hashes to " + manifest_sha256_ + ", manifest.sha256 says otherwise");
+    }
+    JsonProblem wrong;
+    std::optional<Json> manifest = parse_json(*bytes, &wrong);
+    if (!manifest) return problem(kManifest, wrong.text), false;
+    if (text_member(*manifest, "protocol") != kPackageProtocol) return problem(kManifest, "another protocol"), false;
+    const Json files = manifest->value("files", Json());
+    if (!files.is_object()) return problem(kManifest, "it lists no files"), false;
+    for (const auto& [name, sha256] : files.items()) {
+      if (!is_plain_name(name) || !sha256.is_string()) return problem(kManifest, "a name that is none"), false;
+      names_.push_back(name);
+    }
+    if (const Json unknown = manifest->value("unknown", Json()); unknown.is_array()) unknown_ = unknown;
+    manifest_ = std::move(*manifest);
+    return true;
+  }
+
+  // Nothing may lie in the folder that the manifest does not name: an extra file could pass for a part of it.
+  void check_names() {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      std::error_code kind_error;
+      const bool plain = entry->symlink_status(kind_error).type() == fs::file_type::regular;
+      if (!plain || kind_error)
+        problem(name, "it is no plain file");
+      else if (name != kManifest && name != kManifestDigest && !manifest_["files"].contains(name)) {
+        problem(name, "the manifest does not name it");
+      }
+    }
+    if (error) problem(".", "the folder cannot be read: " + error.message());
+  }
+
+  void check_files() {
+    for (const std::string& name : names_) {
+      const auto bytes = bytes_of(folder_ / name);
+      if (!bytes)
+        problem(name, "it is missing or cannot be read");
+      else if (sha256_hex(*bytes) != manifest_["files"][name])
+        problem(name, "it hashes to " + sha256_hex(*bytes));
+    }
+  }
+
+  void check_chain() {
+    Verifier verifier;
+    for (const std::string& name : segments_in(names_)) {
+      const auto bytes = bytes_of(folder_ / name);
+      if (!bytes || !verifier.take_segment(name, *bytes)) break;
+    }
+    chain_ = verifier.result().to_json();
+    if (const auto& found = verifier.result().first_break) {
+      problem(found->segment,
+              "line " + std::to_string(found->line) + ", event " + std::to_string(found->seq) + ": " + found->reason);
+    } else if (text_member(manifest_, "head") != verifier.result().head) {
+      problem(kManifest, "head is not the last event's hash, " + verifier.result().head);
+    }
+  }
+
+  void check_decisions() {
+    if (!manifest_["files"].contains(kDecisions)) return;
+    const auto decisions = parse_json(bytes_of(folder_ / kDecisions).value_or(""));
+    if (!decisions || !decisions->is_array()) return problem(kDecisions, "not an array of decisions");
+    for (std::size_t place = 0; place < decisions->size(); ++place) {
+      const Recomputed found = recompute((*decisions)[place]);
+      const std::string where = "decision " + std::to_string(place + 1) + ": " + found.reason;
+      if (found.verdict == Recomputed::Verdict::agrees) ++recomputed_;
+      if (found.verdict == Recomputed::Verdict::differs) problem(kDecisions, where);
+      if (found.verdict == Recomputed::Verdict::unknown) unknown_.push_back(where);
+    }
+  }
+
+  fs::path folder_;
+  Json manifest_;
+  std::string manifest_sha256_;
+  std::vector<std::string> names_;
+  Json chain_;
+  std::size_t recomputed_ = 0;
+  Json unknown_ = Json::array();
+  Json problems_ = Json::array();
+};
+
+}  // namespace
+
+Result<void> write_package(const std::string& folder_path, const std::map<std::string, std::string>& files,
+                           const Json& facts) {
+  for (const auto& [name, bytes] : files) {
+    if (!is_plain_name(name) || name == kManifest || name == kManifestDigest) {
+      return Refusal(Code::request_malformed, "no name for a file of a package: " + printable(name));
+    }
+  }
+  const fs::path folder(folder_path);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || !fs::is_empty(folder, error) || error) {
+    return Refusal(Code::state_persist_failed, "no empty folder can be had at " + printable(folder_path),
+                   Json{{"path", printable(folder_path)}, {"os_error", error.value()}});
+  }
+  Json manifest = facts.is_object() ? facts : Json::object();
+  if (!manifest.contains("unknown")) manifest["unknown"] = Json::array();
+  manifest["protocol"] = kPackageProtocol;
+  manifest["files"] = Json::object();
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : files) {
+    manifest["files"][name] = sha256_hex(bytes);
+    names.push_back(name);
+    HF_CHECK(write_file(folder / name, bytes));
+  }
+  Verifier verifier;
+  for (const std::string& name : segments_in(names)) {
+    if (!verifier.take_segment(name, files.at(name))) break;
+  }
+  manifest["head"] = verifier.result().head;
+  const std::string text = dump_pretty(manifest) + "\n";
+  HF_CHECK(write_file(folder / kManifest, text));
+  return write_file(folder / kManifestDigest, digest_line(sha256_hex(text)));
+}
+
+Result<Json> verify_package(const std::string& folder_path) {
+  std::error_code error;
+  if (!fs::is_directory(fs::path(folder_path), error)) {
+    return Refusal(Code::not_found, "no evidence package at " + printable(folder_path),
+                   Json{{"path", printable(folder_path)}});
+  }
+  Inspection inspection{fs::path(folder_path)};
+  inspection.run();
+  if (inspection.verified()) return inspection.report();
+  return Refusal(Code::evidence_chain_broken, "the package does not verify: " + inspection.first_problem(),
+                 inspection.report());
+}
+
+}  // namespace holdfast::evidence

@@ -1,0 +1,51 @@
+// ControlFolder: the files below .squad, as the workspace's own state needs them.
+//
+// Paths are relative to .squad, forward slashes ("locks/write/0123.json"). No path ever follows a link: a link at
+// or below .squad is workspace_insecure. Files are 0600, folders 0700.
+//
+// Promises:
+//   publish   stage beside (<leaf>.staged), write, flush, rename, flush the folder: after it returns, the new bytes
+//             survive a power cut; until then a reader sees the old bytes whole.
+//   append    all bytes at the end and flushed, or the file is as long as before.
+//   publish, stage and append make the folders above the path (0700) where they are missing.
+//   list      leaf names of regular files and folders; names that end in ".staged" are left out; a link is refused.
+//   remove    gone and the folder flushed; absent is success.
+// Does not promise: mutual exclusion. Callers hold the transition mutex where order matters.
+// Errors: state_persist_failed (disk full, read-only: exit 5), workspace_insecure, workspace_permission_denied,
+// state_unreadable. Threads: each call stands alone; safe from several threads on different paths.
+// Implementations: os/linux, os/fake (which can lose what was not flushed and crash at the k-th step).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/result.h"
+#include "os/handle.h"
+
+namespace holdfast::os {
+
+class ControlFolder {
+ public:
+  virtual ~ControlFolder() = default;
+
+  virtual Result<std::optional<std::string>> read(const std::string& path) = 0;  // nullopt: there is none
+  virtual Result<std::string> read_from(const std::string& path, std::uint64_t offset) = 0;
+  virtual Result<std::optional<std::uint64_t>> size(const std::string& path) = 0;
+  virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // sorted; empty where absent
+
+  virtual Result<void> publish(const std::string& path, std::string_view bytes) = 0;
+  virtual Result<void> stage(const std::string& path, std::string_view bytes) = 0;  // written and flushed in place
+  virtual Result<void> rename(const std::string& from, const std::string& to) = 0;  // and the folder flushed
+  virtual Result<void> remove(const std::string& path) = 0;
+  virtual Result<void> append(const std::string& path, std::string_view bytes) = 0;
+  virtual Result<void> truncate(const std::string& path, std::uint64_t length) = 0;
+  virtual Result<void> make_folder(const std::string& path) = 0;  // and its parents
+};
+
+// The real one, over an open .squad folder. The handle is duplicated.
+Result<std::unique_ptr<ControlFolder>> open_control_folder(const Handle& squad);
+
+}  // namespace holdfast::os

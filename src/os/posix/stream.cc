@@ -1,0 +1,80 @@
+#include "os/stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "os/file.h"
+
+namespace holdfast::os {
+namespace {
+
+// A descriptor that another program left in non-blocking mode: wait instead of losing the tail.
+void wait_until_ready(const Handle& stream, short events) {
+  struct pollfd entry {
+    stream.fd(), events, 0
+  };
+  while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {}
+}
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+
+Result<Handle> open_path(const std::string& path, int flags, Code code) {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, 0600);
+  } while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) return os_refusal(code, "open", errno).with("path", path);
+  return Handle(descriptor);
+}
+
+}  // namespace
+
+void prepare_standard_streams() {
+  for (int number = 0; number <= 2; ++number) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one. Output opened for reading makes the loss of output an error, not a success.
+    if (::open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past the file size limit is a refusal (EFBIG), not a death
+}
+
+Result<Handle> open_to_read(const std::string& path, Code code) { return open_path(path, O_RDONLY, code); }
+
+Result<Handle> create_file(const std::string& path, Code code) {
+  return open_path(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, code);
+}
+
+Result<std::size_t> read_some(const Handle& stream, char* into, std::size_t size, Code code) {
+  for (;;) {
+    const ssize_t count = ::read(stream.fd(), into, size);
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (would_block(errno)) {
+      wait_until_ready(stream, POLLIN);
+    } else if (errno != EINTR) {
+      return os_refusal(code, "read", errno);
+    }
+  }
+}
+
+Result<void> write_stream(const Handle& stream, std::string_view bytes, Code code) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(stream.fd(), bytes.data(), bytes.size());
+    if (count > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    } else if (count < 0 && would_block(errno)) {
+      wait_until_ready(stream, POLLOUT);
+    } else if (count == 0 || errno != EINTR) {
+      return os_refusal(code, "write", count == 0 ? ENOSPC : errno);
+    }
+  }
+  return {};
+}
+
+bool is_terminal(const Handle& stream) { return ::isatty(stream.fd()) == 1; }
+
+}  // namespace holdfast::os

@@ -1,0 +1,61 @@
+// The intent journal: intents/<sha256(operation_id)>.json, one guarded replacement each, durable before its publish and
+// settled or classified before any later act on the scope.
+//
+// States: prepared --publish, verified--> settled
+//         prepared --refused before the rename, or a crash before it--> not_published   (the id may run again)
+//         prepared --a verification failed--> fault                                     (a reconciliation record waits)
+//         fault    --reconcile resolve--> reconciled
+// Settled intents are kept: a repeated operation id is answered with the first outcome (CONTRACT section 5).
+// Invariant: at most one prepared intent a scope. Errors: state_persist_failed, state_unreadable.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/result.h"
+#include "os/control_folder.h"
+#include "os/file.h"
+
+namespace holdfast::replace {
+
+struct Preimage {
+  bool exists = false;
+  std::string sha256;
+  std::uint64_t byte_count = 0;
+  os::Identity identity;
+};
+
+struct Intent {
+  std::string operation_id;
+  std::string state = "prepared";
+  std::string scope;  // full canonical
+  Json command;       // the whole command (CONTRACT section 5)
+  std::string planned_sha256;
+  std::uint64_t planned_byte_count = 0;
+  Preimage preimage;
+  os::Identity staged;         // T
+  std::string temporary_name;  // leaf beside the destination
+  std::string at;
+  Json outcome;              // Exhibit 3 once settled
+  std::string reconcile_id;  // of a fault
+  std::string event;         // evidence id of the outcome
+
+  Json to_json() const;
+};
+
+Result<Intent> intent_from_json(const Json& value);
+
+class IntentJournal {
+ public:
+  explicit IntentJournal(os::ControlFolder& files) : files_(files) {}
+  Result<void> put(const Intent& intent);
+  Result<std::optional<Intent>> find(const std::string& operation_id) const;
+  Result<std::vector<Intent>> prepared() const;  // those that a crash may have left
+ private:
+  os::ControlFolder& files_;
+};
+
+// Fixed length, whatever the destination's name is (field report B80).
+std::string new_temporary_name();
+
+}  // namespace holdfast::replace

@@ -1,0 +1,129 @@
+#include "server/client.h"
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "server/exchange.h"
+#include "server/server_lock.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kContentPiece = 256U * 1024U;
+
+class EmptyContent : public ContentSource {
+  Result<std::size_t> read(char*, std::size_t) override { return std::size_t{0}; }
+};
+
+class Call {
+ public:
+  Call(os::Connection& connection, const Json& request, const std::function<void(std::uint64_t)>& progress)
+      : connection_(connection), verb_(text_member(request, "verb")), progress_(progress) {}
+
+  Result<Json> run(const Json& request, ContentSource* content) {
+    if (const auto sent = send_document(connection_, request); !sent) return not_delivered(sent.refusal());
+    if (content != nullptr) {
+      HF_TRY(std::optional<Json> early, send_content(*content));
+      if (early) return as_result(std::move(*early));
+    }
+    for (;;) {
+      auto answer = next_answer();
+      if (!answer) return answer_lost(answer.refusal());
+      if (*answer) return as_result(std::move(**answer));
+    }
+  }
+
+ private:
+  // The answer, where it came before all content was sent.
+  Result<std::optional<Json>> send_content(ContentSource& content) {
+    std::string piece(kContentPiece, '\0');
+    for (;;) {
+      while (connection_.has_input()) {
+        auto answer = next_answer();
+        if (!answer) return not_delivered(answer.refusal());
+        if (!*answer) continue;
+        // The server has decided without the rest, and only waits for its end.
+        static_cast<void>(connection_.send('E', ""));
+        return answer;
+      }
+      const auto count = content.read(piece.data(), piece.size());
+      if (!count) {
+        connection_.shut_down();  // no 'E': the server drops what it got
+        return count.refusal();
+      }
+      const auto sent = connection_.send(*count == 0 ? 'E' : 'C', std::string_view(piece.data(), *count));
+      if (!sent) return answer_left_behind(sent.refusal());
+      if (*count == 0) return std::optional<Json>();
+    }
+  }
+
+  // The server closed while we were sending: what it said before is still to be read.
+  Result<std::optional<Json>> answer_left_behind(const Refusal& cause) {
+    for (;;) {
+      auto answer = next_answer();
+      if (!answer) return not_delivered(cause);
+      if (*answer) return answer;
+    }
+  }
+
+  // One frame; nullopt for progress and for a piece of the answer.
+  Result<std::optional<Json>> next_answer() {
+    HF_TRY(std::optional<os::Frame> frame, connection_.receive());
+    if (!frame) return Refusal(Code::server_answer_lost, "the server closed the connection");
+    if (frame->kind != 'P') return assembly_.add(std::move(*frame));
+    const auto report = parse_json(frame->payload);
+    if (report && report->is_object() && progress_) progress_(exact_u64(report->value("done", Json())).value_or(0));
+    return std::optional<Json>();
+  }
+
+  Refusal not_delivered(const Refusal& cause) {
+    return Refusal(Code::server_unreachable, "the server went away before the request was whole: nothing was changed",
+                   Json{{"cause", cause.message()}});
+  }
+  Refusal answer_lost(const Refusal& cause) {
+    Refusal refusal(Code::server_answer_lost, "the server went away before it answered",
+                    Json{{"cause", cause.message()}});
+    if (Engine::is_mutating(verb_)) return refusal;
+    return std::move(refusal).with_effect(Effect::none);
+  }
+
+  static Result<Json> as_result(Json answer) {
+    if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
+      return Refusal::from_json(answer);
+    return answer;
+  }
+
+  os::Connection& connection_;
+  std::string verb_;
+  const std::function<void(std::uint64_t)>& progress_;
+  DocumentAssembly assembly_;
+};
+
+}  // namespace
+
+Result<Json> call_server(os::Connection& connection, const Json& request, ContentSource* content,
+                         const std::function<void(std::uint64_t)>& progress) {
+  EmptyContent empty;
+  if (!takes_content(text_member(request, "verb")))
+    content = nullptr;
+  else if (content == nullptr)
+    content = &empty;
+  return Call(connection, request, progress).run(request, content);
+}
+
+bool server_lives(const os::Handle& squad) {
+  const auto lock = os::LockFile::open_existing(squad, kServerLock);
+  if (!lock || !lock->has_value()) return false;
+  const auto held = (*lock)->is_held_by_another(os::LockMode::shared);
+  return held && *held;
+}
+
+Result<DirectPass> DirectPass::take(const os::Handle& squad) {
+  HF_TRY(os::LockFile lock, open_server_lock(squad));
+  HF_TRY(const bool taken, lock.try_lock(os::LockMode::shared));
+  if (taken) return DirectPass(std::move(lock));
+  return Refusal(Code::direct_refused_server_lives, "a server serves this workspace: nothing goes past it");
+}
+
+}  // namespace holdfast

@@ -1,0 +1,144 @@
+#include "server/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "os/process.h"
+#include "server/exchange.h"
+
+namespace holdfast::server {
+namespace {
+
+constexpr auto kProgressPause = std::chrono::milliseconds(100);
+
+// The content frames that follow a request, as the engine reads them.
+class SentContent : public ContentSource {
+ public:
+  explicit SentContent(os::Connection& connection) : connection_(connection) {}
+
+  Result<std::size_t> read(char* into, std::size_t size) override {
+    while (used_ == piece_.size() && !ended_) HF_CHECK(next_piece());
+    const std::size_t count = std::min(size, piece_.size() - used_);
+    std::memcpy(into, piece_.data() + used_, count);
+    used_ += count;
+    return count;
+  }
+  bool sender_is_gone() const override { return broken_ || connection_.peer_is_gone(); }
+
+  // Takes what the engine left, so that the next request begins at a frame. false: the connection is of no further use.
+  bool drain() {
+    while (!ended_ && !broken_) {
+      if (!next_piece()) return false;
+    }
+    return !broken_;
+  }
+
+ private:
+  Result<void> next_piece() {
+    if (broken_) return unreadable("the connection had ended");
+    piece_.clear();
+    used_ = 0;
+    auto frame = connection_.receive();
+    broken_ = !frame || !frame->has_value() || ((*frame)->kind != 'C' && (*frame)->kind != 'E');
+    if (!frame) return unreadable(frame.refusal().message());
+    if (!frame->has_value()) return unreadable("the connection ended before the end of the content");
+    if (broken_) return unreadable("another frame came before the end of the content");
+    ended_ = (*frame)->kind == 'E';
+    piece_ = std::move((*frame)->payload);
+    return {};
+  }
+  static Refusal unreadable(const std::string& reason) {
+    return Refusal(Code::content_unreadable, "the content did not arrive whole: " + reason);
+  }
+
+  os::Connection& connection_;
+  std::string piece_;
+  std::size_t used_ = 0;
+  bool ended_ = false;
+  bool broken_ = false;
+};
+
+class Session {
+ public:
+  Session(os::Connection& connection, const Service& service) : connection_(connection), service_(service) {}
+
+  void run() {
+    // The peer's pid was taken when it connected. Where it cannot be looked at (another pid namespace), the identity
+    // stays without a pid, and nothing will be concluded from it.
+    if (auto process = os::process_of_pid(connection_.peer().pid)) process_ = std::move(*process);
+    for (;;) {
+      auto request = receive_document(connection_);
+      if (!request) {
+        if (request.refusal().code() == Code::request_malformed) answer(std::move(request).refusal());
+        return;
+      }
+      if (!request->has_value() || !handle(**request)) return;
+    }
+  }
+
+ private:
+  // false: the connection ends.
+  bool handle(const Json& request) {
+    const std::string verb = text_member(request, "verb");
+    SentContent content(connection_);
+    const bool with_content = takes_content(verb);
+    if (!service_.begin_request()) {
+      answer(Refusal(Code::server_unreachable, "the server is ending"));
+      return false;
+    }
+    const bool sent = answer(perform(verb, request, with_content ? &content : nullptr));
+    service_.end_request();
+    if (sent && verb == "stop") service_.stop();
+    return sent && (!with_content || content.drain());
+  }
+
+  Result<Json> perform(const std::string& verb, const Json& request, ContentSource* content) {
+    const Json arguments = request.is_object() ? request.value("arguments", Json::object()) : Json();
+    if (verb.empty() || !arguments.is_object()) {
+      return Refusal(Code::request_malformed, "a request is {\"verb\":…,\"arguments\":{…}}");
+    }
+    if (verb == "stop") {
+      return Json{{"stopping", true}, {"pid", static_cast<std::uint64_t>(os::this_process().pid)}};
+    }
+    if (!Engine::knows(verb)) {
+      return Refusal(Code::request_malformed, "no verb of this server: " + printable(verb),
+                     Json{{"verb", printable(verb)}});
+    }
+    const Json client = request.value("client", Json::object());
+    const Caller caller{process_, client.is_object() && client.value("bound", Json(false)) == Json(true)};
+    // One request must not end the server, and the guards with it.
+    try {
+      return service_.engine.perform(Json{{"verb", verb}, {"arguments", arguments}}, caller, content,
+                                     [this](std::uint64_t done) { report(done); });
+    } catch (const std::exception& failure) {
+      return Refusal(Code::os_failed, std::string("the request came to an unforeseen end: ") + failure.what());
+    }
+  }
+
+  void report(std::uint64_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - reported_ < kProgressPause) return;
+    reported_ = now;
+    static_cast<void>(connection_.send('P', dump_ascii(Json{{"done", done}})));
+  }
+
+  bool answer(const Result<Json>& result) {
+    return send_document(connection_, result ? *result : result.refusal().to_json()).ok();
+  }
+
+  os::Connection& connection_;
+  const Service& service_;
+  os::ProcessIdentity process_;
+  std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+void run_session(os::Connection& connection, const Service& service) { Session(connection, service).run(); }
+
+}  // namespace holdfast::server
