@@ -1,4 +1,4 @@
-// acquire: break-glass, exclusions, conflicts, existing tenancy, in that order (CONTRACT section 3).
+// acquire: guard, baseline and grant. Who may have a scope is decided in acquire_judgement.cc.
 //
 // Capture and guard come before the transition that grants: the guard first, so that what is captured is what the lease
 // protects; then everything is judged again inside.
@@ -8,28 +8,13 @@
 
 #include "base/fault_point.h"
 #include "base/json.h"
-#include "engine/arguments.h"
+#include "engine/acquire_judgement.h"
 #include "engine/ending.h"
-#include "engine/exclusions.h"
 #include "engine/observing.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
 namespace {
-
-struct Request {
-  std::string owner;
-  std::string task_id;
-  std::int64_t ttl_seconds = kTtlMaxSeconds;
-  bool fresh = false;
-  bool no_guard = false;
-  std::string require;
-  std::string reason;
-  std::string family;
-  std::string consequence;
-  std::optional<TenancyKeys> keys;  // of --lease FILE: proof for a dead server's tenancy
-  std::vector<Scope> scopes;
-};
 
 // One scope on its way to a grant.
 struct Candidate {
@@ -44,144 +29,8 @@ struct Candidate {
   bool ready = false;  // guard and baseline were taken
 };
 
-Result<Request> read_request(Context& context, const Json& json) {
-  const Arguments arguments(json);
-  Request request;
-  HF_TRY(request.owner, arguments.text("owner"));
-  HF_TRY(request.task_id, arguments.text("task"));
-  HF_TRY(const auto ttl, arguments.optional_text("ttl"));
-  if (ttl) { HF_TRY(request.ttl_seconds, parse_ttl(*ttl)); }
-  HF_TRY(request.fresh, arguments.flag("fresh"));
-  HF_TRY(request.no_guard, arguments.flag("no_guard"));
-  HF_TRY(const auto require, arguments.optional_text("require"));
-  request.require = require.value_or("");
-  HF_TRY(const auto reason, arguments.optional_text("reason"));
-  request.reason = reason.value_or("");
-  HF_TRY(const auto family, arguments.optional_text("family"));
-  request.family = family.value_or("write");
-  HF_TRY(const auto consequence, arguments.optional_text("consequence"));
-  request.consequence = consequence.value_or("reversible_by_vault");
-  if (json.contains("keys") && json["keys"].is_object()) {
-    Json record = json["keys"];
-    if (record.contains("task_id")) record["task"] = record["task_id"];
-    HF_TRY(request.keys, Arguments(record).keys());
-  }
-  HF_TRY(const auto texts, arguments.scopes());
-  HF_TRY(const std::string cwd, arguments.current_folder());
-  for (const std::string& text : texts) {
-    HF_TRY(Scope scope, resolve_scope(context.folder, text, cwd));
-    if (std::find(request.scopes.begin(), request.scopes.end(), scope) == request.scopes.end()) {
-      request.scopes.push_back(std::move(scope));
-    }
-  }
-  return request;
-}
-
-bool is_folder(Context& context, const Scope& scope) {
-  auto place = pin_place(context.folder, scope, true);
-  return place.ok() && place->facts && place->facts->kind == os::Kind::folder;
-}
-
-// An exact file below one's own folder lease does not conflict with it.
-bool is_own_nested_file(Context& context, const Request& request, const Scope& scope, const Tenancy& held) {
-  return scope.is_file() && is_below(scope, held.scope) && held.owner == request.owner &&
-         held.task_id == request.task_id && !is_folder(context, scope);
-}
-
-Refusal conflict(Context& context, const Scope& scope, const std::vector<const Tenancy*>& holders,
-                 const std::string& how, const Instant& now) {
-  Json described = Json::array();
-  for (const Tenancy* holder : holders) {
-    Json one = describe_holder(*holder, now);
-    one["liveness"] = os::name_of(holder_liveness(context, *holder));
-    described.push_back(std::move(one));
-  }
-  const Tenancy& first = *holders.front();
-  return Refusal(Code::lease_scope_conflict,
-                 "lease_scope_conflict: " + scope.display() + how + "; held by " + first.owner + " for task " +
-                     first.task_id + " under generation " + first.generation.text() + " since " + first.started_at +
-                     " until " + first.expires_at,
-                 Json{{"scope", scope.full()}, {"holders", std::move(described)}});
-}
-
-// The held object, if any, that another name of is asked for.
-const Tenancy* alias_of(Context& context, const authority::Loaded& state, const Scope& scope,
-                        const os::Identity& identity) {
-  if (!identity.known() || !scope.is_file()) return nullptr;
-  for (const auto& [full, held] : state.held) {
-    if (!held.scope.is_file() || held.scope == scope) continue;
-    os::Identity at_scope = held.identity;
-    if (const auto guard = context.guard_table.find(held)) at_scope = guard->identity();
-    if (at_scope == identity) return &held;
-    // The record's identity is that of the grant or the last write: look at what bears the held name now as well.
-    auto place = pin_place(context.folder, held.scope, true);
-    if (place.ok() && place->facts && place->facts->identity == identity) return &held;
-  }
-  return nullptr;
-}
-
-enum class Verdict { grant, existing, regrant };
-
-Result<Verdict> judge_existing(Context& context, const Request& request, const Tenancy& held) {
-  const os::Liveness liveness = holder_liveness(context, held);
-  if (!held.holder.is_server || liveness == os::Liveness::alive) {
-    const bool client_gone = held.client && os::liveness_of(*held.client) == os::Liveness::dead;
-    return request.fresh || client_gone ? Verdict::regrant : Verdict::existing;
-  }
-  Json details = {{"scope", held.scope.full()},
-                  {"holder", describe_holder(held, context.clock.now())},
-                  {"liveness", os::name_of(liveness)},
-                  {"enforced_at_grant", guard::Enforcement::from_json(held.os_lock).enforced}};
-  if (liveness == os::Liveness::dead) {
-    const bool all_keys = request.keys && request.keys->owner == held.owner && request.keys->task_id == held.task_id &&
-                          request.keys->generation == held.generation && request.keys->started_at == held.started_at;
-    if (guard::Enforcement::from_json(held.os_lock).enforced || all_keys) return Verdict::regrant;
-    return Refusal(Code::dead_holder_not_proven,
-                   "dead_holder_not_proven: the server of " + held.scope.display() +
-                       " is gone, but the tenancy was not enforced when it was granted",
-                   std::move(details));
-  }
-  return Refusal(Code::dead_holder_not_proven,
-                 "dead_holder_not_proven: whether the server of " + held.scope.display() + " lives cannot be told",
-                 std::move(details));
-}
-
-// Everything that decides, for one scope. Called before the capture, and again under the granting transition.
-Result<Verdict> judge(Context& context, Transition& transition, const Request& request, const Scope& scope,
-                      const os::Identity& identity) {
-  const authority::Loaded& state = transition.state;
-  if (state.epoch.break_glass) {
-    return Refusal(Code::break_glass_engaged, "break_glass_engaged: nothing is acquired (" + state.epoch.reason + ")",
-                   Json{{"reason", state.epoch.reason},
-                        {"since", state.epoch.changed_at},
-                        {"control_epoch", state.epoch.epoch.text()}});
-  }
-  HF_CHECK(check_exclusions(context, scope));
-  std::vector<const Tenancy*> holders;
-  for (const auto& [full, held] : state.held) {
-    if (held.scope == scope || !overlaps(scope, held.scope)) continue;
-    if (!is_own_nested_file(context, request, scope, held)) holders.push_back(&held);
-  }
-  if (!holders.empty()) {
-    return conflict(context, scope, holders, " overlaps " + holders.front()->scope.display(), transition.now);
-  }
-  if (const Tenancy* alias = alias_of(context, state, scope, identity); alias != nullptr) {
-    return conflict(context, scope, {alias}, " is another name of " + alias->scope.display(), transition.now);
-  }
-  const Tenancy* held = state.find(scope);
-  if (held == nullptr) return Verdict::grant;
-  if (held->owner != request.owner) return conflict(context, scope, {held}, " is taken", transition.now);
-  if (held->task_id != request.task_id) {
-    return Refusal(Code::lease_task_mismatch,
-                   "lease_task_mismatch: " + held->owner + " holds " + scope.display() + " for task " + held->task_id +
-                       ", not " + request.task_id,
-                   Json{{"scope", scope.full()}, {"holder", describe_holder(*held, transition.now)}});
-  }
-  return judge_existing(context, request, *held);
-}
-
 // G and P, before anything is read.
-Result<void> take_guard(Context& context, const Request& request, Candidate& candidate) {
+Result<void> take_guard(Context& context, const AcquireRequest& request, Candidate& candidate) {
   const std::string unguarded = !context.is_server()         ? "short_lived_process_cannot_hold_a_handle"
                                 : !candidate.scope.is_file() ? "namespace_has_no_kernel_object"
                                 : request.no_guard           ? "no_guard_requested"
@@ -235,7 +84,7 @@ Result<void> capture_baseline(Context& context, Candidate& candidate) {
   return {};
 }
 
-Result<Tenancy> make_tenancy(Context& context, const Transition& transition, const Request& request,
+Result<Tenancy> make_tenancy(Context& context, const Transition& transition, const AcquireRequest& request,
                              const Candidate& candidate, Generation generation, const Caller& caller) {
   Tenancy tenancy;
   tenancy.scope = candidate.scope;
@@ -289,7 +138,7 @@ evidence::Event grant_event(const Tenancy& tenancy, bool regrant) {
   return event;
 }
 
-Result<void> check_requirement(const Request& request, const Candidate& candidate) {
+Result<void> check_requirement(const AcquireRequest& request, const Candidate& candidate) {
   if (request.require.empty()) return {};
   const bool enough = request.require == "enforced"
                           ? candidate.enforcement.enforced
@@ -316,7 +165,7 @@ struct Granted {
 // A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition.
 // Of a re-grant the new guard stands before the old tenancy's end is checked and its guard drops, and the baseline is
 // captured after that check: nothing ungated becomes a baseline unseen.
-Result<void> prepare_under_transition(Context& context, Transition& transition, const Request& request,
+Result<void> prepare_under_transition(Context& context, Transition& transition, const AcquireRequest& request,
                                       Candidate& candidate, const Tenancy* superseded) {
   if (superseded != nullptr) {
     const Tenancy old = *superseded;
@@ -332,7 +181,7 @@ Result<void> prepare_under_transition(Context& context, Transition& transition, 
 }
 
 // Inside the granting transition: all scopes or none.
-Result<Granted> grant(Context& context, Transition& transition, const Request& request,
+Result<Granted> grant(Context& context, Transition& transition, const AcquireRequest& request,
                       std::vector<Candidate>& candidates, const Caller& caller) {
   Granted granted;
   std::vector<std::pair<Candidate*, bool>> wanted;  // and whether it is a re-grant
@@ -340,7 +189,7 @@ Result<Granted> grant(Context& context, Transition& transition, const Request& r
   for (Candidate& candidate : candidates) {
     HF_CHECK(end_what_is_due(context, transition, &candidate.scope));
     HF_TRY(const Verdict verdict,
-           judge(context, transition, request, candidate.scope, identity_now(context, candidate.scope)));
+           judge_acquisition(context, transition, request, candidate.scope, identity_now(context, candidate.scope)));
     if (verdict == Verdict::existing) {
       existing.emplace(candidate.scope.full(), *transition.state.find(candidate.scope));
     } else {
@@ -385,7 +234,7 @@ Result<Granted> grant(Context& context, Transition& transition, const Request& r
 }  // namespace
 
 Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller) {
-  HF_TRY(const Request request, read_request(context, arguments));
+  HF_TRY(const AcquireRequest request, read_acquire_request(context, arguments));
   std::vector<Candidate> candidates(request.scopes.size());
   std::vector<std::string> names;
   for (const Scope& scope : request.scopes) names.push_back(scope.full());
@@ -397,8 +246,8 @@ Result<Json> acquire(Context& context, const Json& arguments, const Caller& call
     for (std::size_t at = 0; at < candidates.size(); ++at) {
       candidates[at].scope = request.scopes[at];
       HF_CHECK(end_what_is_due(context, transition, &candidates[at].scope));
-      HF_TRY(const Verdict verdict,
-             judge(context, transition, request, candidates[at].scope, identity_now(context, candidates[at].scope)));
+      HF_TRY(const Verdict verdict, judge_acquisition(context, transition, request, candidates[at].scope,
+                                                      identity_now(context, candidates[at].scope)));
       candidates[at].capture_outside = verdict == Verdict::grant;
     }
   }
