@@ -231,6 +231,17 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
   return granted;
 }
 
+Json answer_of(Context& context, const Granted& granted) {
+  Json leases = Json::array();
+  for (const Tenancy& tenancy : granted.leases) {
+    Json record = tenancy.to_json();
+    record["os_lock"] = current_enforcement(context, tenancy, holder_liveness(context, tenancy)).to_json();
+    leases.push_back(std::move(record));
+  }
+  const char* how = granted.any_regrant ? "regrant" : granted.any_new ? "new" : "existing";
+  return Json{{"leases", std::move(leases)}, {"granted", how}};
+}
+
 }  // namespace
 
 Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller) {
@@ -240,15 +251,21 @@ Result<Json> acquire(Context& context, const Json& arguments, const Caller& call
   for (const Scope& scope : request.scopes) names.push_back(scope.full());
   const auto turns = context.scope_turns.take(names);
   {
-    // Ends what is due and refuses early, before anything is read or hashed.
+    // Ends what is due and refuses early, before anything is read or hashed; what is quick is granted at once.
     HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
     HF_CHECK(record_observations(context, transition));
+    bool quick = true;
     for (std::size_t at = 0; at < candidates.size(); ++at) {
       candidates[at].scope = request.scopes[at];
       HF_CHECK(end_what_is_due(context, transition, &candidates[at].scope));
       HF_TRY(const Verdict verdict, judge_acquisition(context, transition, request, candidates[at].scope,
                                                       identity_now(context, candidates[at].scope)));
       candidates[at].capture_outside = verdict == Verdict::grant;
+      quick = quick && is_quick_to_look_at(context, candidates[at].scope);
+    }
+    if (quick) {
+      HF_TRY(const Granted granted, grant(context, transition, request, candidates, caller));
+      return answer_of(context, granted);
     }
   }
   for (Candidate& candidate : candidates) {
@@ -257,15 +274,8 @@ Result<Json> acquire(Context& context, const Json& arguments, const Caller& call
     HF_CHECK(capture_baseline(context, candidate));
   }
   HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
-  HF_TRY(Granted granted, grant(context, transition, request, candidates, caller));
-  Json leases = Json::array();
-  for (const Tenancy& tenancy : granted.leases) {
-    Json record = tenancy.to_json();
-    record["os_lock"] = current_enforcement(context, tenancy, holder_liveness(context, tenancy)).to_json();
-    leases.push_back(std::move(record));
-  }
-  const char* how = granted.any_regrant ? "regrant" : granted.any_new ? "new" : "existing";
-  return Json{{"leases", std::move(leases)}, {"granted", how}};
+  HF_TRY(const Granted granted, grant(context, transition, request, candidates, caller));
+  return answer_of(context, granted);
 }
 
 }  // namespace holdfast::engine

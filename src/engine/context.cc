@@ -1,6 +1,7 @@
 #include "engine/context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/json.h"
 #include "lease/liveness.h"
@@ -60,6 +61,25 @@ std::vector<std::shared_ptr<void>> ScopeTurns::take(std::vector<std::string> sco
     taken.emplace_back(nullptr, [turn](void*) { turn->unlock(); });
   }
   return taken;
+}
+
+std::vector<guard::Observation> Unrecorded::take() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(waiting_, {});
+}
+
+void Unrecorded::put_back(std::vector<guard::Observation> observations) {
+  static constexpr std::ptrdiff_t kKeptMax = 1000;
+  const std::scoped_lock lock(mutex_);
+  std::move(waiting_.begin(), waiting_.end(), std::back_inserter(observations));
+  const auto count = static_cast<std::ptrdiff_t>(observations.size());
+  if (count > kKeptMax) observations.erase(observations.begin(), observations.end() - kKeptMax);
+  waiting_ = std::move(observations);
+}
+
+bool Unrecorded::empty() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_.empty();
 }
 
 std::string Context::workspace_id() const { return text_member(config, "workspace_id"); }

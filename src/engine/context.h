@@ -52,6 +52,18 @@ class ScopeTurns {
   std::map<std::string, std::weak_ptr<std::mutex>> turns_;
 };
 
+// Observations that could not be recorded (a full disk, a busy transition): they wait here and are recorded first.
+class Unrecorded {
+ public:
+  std::vector<guard::Observation> take();
+  void put_back(std::vector<guard::Observation> observations);  // the newest thousand are kept
+  bool empty() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<guard::Observation> waiting_;
+};
+
 struct Context {
   EngineOptions options;
   std::string root_path;
@@ -64,6 +76,7 @@ struct Context {
   std::unique_ptr<vault::Vault> vault;
   std::unique_ptr<guard::Guards> guards;  // server mode only
   GuardTable guard_table;
+  Unrecorded unrecorded;
   ScopeTurns scope_turns;
   Json config;
   Holder self;

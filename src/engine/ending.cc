@@ -1,6 +1,7 @@
 #include "engine/ending.h"
 
 #include "base/fault_point.h"
+#include "engine/faults.h"
 #include "engine/observing.h"
 #include "scope/resolve.h"
 
@@ -62,6 +63,14 @@ Sight look_at(Context& context, const Scope& scope, bool archive, const os::Prog
   sight.archived = archive;
   sight.kind = "file";
   return sight;
+}
+
+bool is_quick_to_look_at(Context& context, const Scope& scope) {
+  static constexpr std::uint64_t kQuickBytes = 256U * 1024U;
+  if (!scope.is_file()) return true;
+  const auto place = pin_place(context.folder, scope, true);
+  if (!place.ok() || !place->facts) return true;
+  return place->facts->kind == os::Kind::regular && place->facts->byte_count <= kQuickBytes;
 }
 
 bool still_so(Context& context, const Scope& scope, const Sight& sight) {
@@ -162,6 +171,7 @@ Result<End> end_tenancy(Context& context, Transition& transition, const Tenancy&
   batch.events.push_back(event);
   HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
   HF_FAULT_POINT("release_before_guard_drops");
+  HF_CHECK(close_noticed_faults(context, tenancy.scope, ended_by, quarantine_id, transition.now));
   const guard::Enforcement recorded = guard::Enforcement::from_json(tenancy.os_lock);
   std::string fault = recorded.fault;
   if (const auto guard = context.guard_table.find(tenancy); guard && fault.empty()) fault = guard->enforcement().fault;

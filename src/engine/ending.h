@@ -18,6 +18,8 @@ struct Sight {
 };
 
 Sight look_at(Context& context, const Scope& scope, bool archive, const os::Progress& progress = {});
+// Whether looking, hashing and archiving take so little time that they may happen inside the transition.
+bool is_quick_to_look_at(Context& context, const Scope& scope);
 bool still_so(Context& context, const Scope& scope, const Sight& sight);
 
 struct ContentCheck {

@@ -187,7 +187,7 @@ int Engine::tick() {
   auto observations =
       context.guards ? context.guards->wait_for_observations(kTickMs) : std::vector<guard::Observation>();
   const Instant now = context.clock.now();
-  bool due = !observations.empty();
+  bool due = !observations.empty() || !context.unrecorded.empty();
   if (const auto tenancies = context.store->peek_tenancies(); tenancies.ok()) {
     const auto epoch = context.store->peek_epoch();
     for (const Tenancy& tenancy : *tenancies) {
@@ -198,7 +198,10 @@ int Engine::tick() {
   }
   if (!due) return context.guards ? 0 : kTickMs;
   auto transition = engine::begin_transition(context);
-  if (!transition.ok()) return kTickMs;
+  if (!transition.ok()) {
+    context.unrecorded.put_back(std::move(observations));
+    return kTickMs;
+  }
   (void)engine::record_observations(context, *transition, std::move(observations));
   (void)engine::end_what_is_due(context, *transition, nullptr);
   std::vector<Tenancy> orphaned;

@@ -155,7 +155,7 @@ Result<Engine::Bytes> read_bytes(Context& context, const Json& json) {
   }
   Engine::Bytes bytes;
   bytes.object = std::move(*place.object);
-  HF_TRY(const ContentDigest digest, os::digest_of_open(bytes.object));
+  HF_TRY(const ContentDigest digest, os::sha256_of_open(bytes.object));
   bytes.document = {{"scope", scope.display()},
                     {"sha256", digest.sha256},
                     {"byte_count", digest.byte_count},

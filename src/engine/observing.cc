@@ -1,6 +1,7 @@
 #include "engine/observing.h"
 
 #include "base/json.h"
+#include "engine/faults.h"
 
 namespace holdfast::engine {
 namespace {
@@ -35,15 +36,7 @@ Result<Json> keep_bytes(Context& context, Transition& transition, const guard::O
   return Json{{"quarantine_id", id}, {"sha256", digest.sha256}, {"byte_count", digest.byte_count}};
 }
 
-}  // namespace
-
-Result<void> record_observations(Context& context, Transition& transition) {
-  if (!context.guards) return {};
-  return record_observations(context, transition, context.guards->wait_for_observations(0));
-}
-
-Result<void> record_observations(Context& context, Transition& transition,
-                                 std::vector<guard::Observation> observations) {
+Result<void> record_all(Context& context, Transition& transition, const std::vector<guard::Observation>& observations) {
   authority::Batch batch;
   std::map<std::string, Tenancy> marked;
   for (const guard::Observation& seen : observations) {
@@ -51,6 +44,7 @@ Result<void> record_observations(Context& context, Transition& transition,
     const Tenancy* tenancy = held == transition.state.held.end() ? nullptr : &held->second;
     evidence::Event event;
     event.kind = seen.what;
+    event.id = evidence::new_event_id();
     event.scope = seen.scope;
     event.facts = seen.facts;
     event.facts["who"] = seen.who;
@@ -59,7 +53,11 @@ Result<void> record_observations(Context& context, Transition& transition,
     if (tenancy != nullptr && !tenancy->event.empty()) event.parents.push_back(tenancy->event);
     if (seen.bytes) {
       auto kept = keep_bytes(context, transition, seen, tenancy);
+      if (!kept.ok() && kept.refusal().code() == Code::state_persist_failed) return std::move(kept).refusal();
       event.facts["kept"] = kept.ok() ? *kept : kept.refusal().to_json();
+    }
+    if (tenancy != nullptr && !seen.fault.empty()) {
+      HF_CHECK(record_noticed_fault(context, transition, *tenancy, seen, event.id));
     }
     batch.events.push_back(std::move(event));
     if (tenancy == nullptr) continue;
@@ -82,6 +80,22 @@ Result<void> record_observations(Context& context, Transition& transition,
   }
   if (batch.events.empty() && batch.updates.empty()) return {};
   return context.store->commit(transition.held, transition.state, std::move(batch), transition.now);
+}
+
+}  // namespace
+
+Result<void> record_observations(Context& context, Transition& transition) {
+  if (!context.guards) return {};
+  return record_observations(context, transition, context.guards->wait_for_observations(0));
+}
+
+Result<void> record_observations(Context& context, Transition& transition,
+                                 std::vector<guard::Observation> observations) {
+  std::vector<guard::Observation> all = context.unrecorded.take();
+  all.insert(all.end(), std::make_move_iterator(observations.begin()), std::make_move_iterator(observations.end()));
+  auto recorded = record_all(context, transition, all);
+  if (!recorded.ok()) context.unrecorded.put_back(std::move(all));
+  return recorded;
 }
 
 }  // namespace holdfast::engine

@@ -2,9 +2,12 @@
 
 #include "base/fault_point.h"
 #include "base/json.h"
+#include "base/piece.h"
 #include "engine/ending.h"
+#include "engine/faults.h"
 #include "engine/write.h"
 #include "replace/intent.h"
+#include "scope/resolve.h"
 
 namespace holdfast::engine {
 namespace {
@@ -84,14 +87,15 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
   replacement.allow_hard_links = true;
   replacement.restores_reconciliation = true;
   replacement.produce = [&](guard::StagedFile& staged, const os::Handle*) -> Result<std::string> {
-    std::string piece(256U * 1024U, '\0');
+    Piece piece;
     for (std::uint64_t offset = 0;;) {
       HF_TRY(const std::size_t count, os::read_at(bytes, offset, piece.data(), piece.size()));
       if (count == 0) return preimage;
-      HF_CHECK(staged.write(std::string_view(piece.data(), count)));
+      HF_CHECK(staged.write(piece.first(count)));
       offset += count;
     }
   };
+  Json kept = nullptr;
   {
     // The guard has to take what is there as its own before it can be replaced under guard; the bytes are kept first.
     HF_TRY(Transition transition, begin_transition(context));
@@ -104,11 +108,21 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
     if (sight.kind == "unverifiable") {
       return Refusal(Code::destination_unverifiable, "destination_unverifiable: " + sight.reason);
     }
+    if (sight.kind == "file" && sight.digest.sha256 != preimage) {
+      // What the restore takes the place of was written by nobody's lease: it stays findable.
+      HF_TRY(const auto place, pin_place(context.folder, scope));
+      if (place.object) {
+        HF_TRY(kept, keep_foreign(context, transition.now, scope, *place.object, "displaced_foreign",
+                                  Json{{"reconcile_id", record["id"]}}));
+      }
+    }
     if (const auto guard = context.guard_table.find(*held)) HF_CHECK(guard->adopt_current());
   }
   HF_TRY(const Json outcome, replace_guarded(context, replacement));
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(Json closed, close(context, transition, record, "restore", reason));
+  Json with_kept = record;
+  if (!kept.is_null()) with_kept["displaced_quarantine_id"] = kept;
+  HF_TRY(Json closed, close(context, transition, std::move(with_kept), "restore", reason));
   return Json{{"record", std::move(closed)}, {"outcome", outcome}};
 }
 

@@ -27,7 +27,7 @@ Looked look(Context& context, const Scope& scope, const replace::Intent& intent)
     return looked;
   }
   if (place->facts) {
-    const auto digest = place->object ? os::digest_of_open(*place->object)
+    const auto digest = place->object ? os::sha256_of_open(*place->object)
                                       : Result<ContentDigest>(Refusal(Code::file_unreadable, "no permission"));
     looked.found.readable = digest.ok();
     looked.found.destination = place->facts->identity;

@@ -10,15 +10,32 @@ namespace {
 
 // Intents on the scope are settled or classified before its tenancy ends (CONTRACT section 4).
 Result<Json> finish(Context& context, Transition& transition, const Tenancy& tenancy, const std::string& ended_by,
-                    const Sight& seen, std::vector<evidence::Event> also) {
+                    const std::optional<Sight>& seen, std::vector<evidence::Event> also) {
   if (const auto guard = context.guard_table.find(tenancy)) (void)guard->check();
   HF_CHECK(record_observations(context, transition));
   const Tenancy* current = transition.state.find(tenancy.scope);
   HF_ASSERT(current != nullptr);
   const Tenancy ending = *current;
-  const Sight sight = still_so(context, ending.scope, seen) ? seen : look_at(context, ending.scope, true);
+  const bool as_seen = seen && still_so(context, ending.scope, *seen);
+  const Sight sight = as_seen ? *seen : look_at(context, ending.scope, true);
   HF_TRY(End end, end_tenancy(context, transition, ending, ended_by, sight, std::move(also)));
   return std::move(end.document);
+}
+
+// The tenancy of these keys, current and with nothing nested in it.
+Result<Tenancy> judged(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys) {
+  HF_CHECK(end_what_is_due(context, transition, &scope));
+  const Tenancy* held = transition.state.find(scope);
+  HF_TRY(const auto last, context.store->last_ended(scope));
+  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
+                      transition.state.epoch.epoch, transition.now));
+  for (const auto& [full, other] : transition.state.held) {
+    if (!is_below(other.scope, scope)) continue;
+    return Refusal(Code::nested_lease_held,
+                   "nested_lease_held: " + other.scope.display() + " below " + scope.display() + " is still held",
+                   Json{{"scope", scope.full()}, {"inner", describe_holder(other, transition.now)}});
+  }
+  return *held;
 }
 
 Result<Json> force(Context& context, const Arguments& arguments) {
@@ -60,27 +77,16 @@ Result<Json> release(Context& context, const Json& json, const Caller&) {
   {
     HF_TRY(Transition transition, begin_transition(context));
     HF_TRY(scope, scope_of_lease(context, transition.state, text, cwd));
-    HF_CHECK(end_what_is_due(context, transition, &scope));
-    const Tenancy* held = transition.state.find(scope);
-    HF_TRY(const auto last, context.store->last_ended(scope));
-    HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                        transition.state.epoch.epoch, transition.now));
+    HF_TRY(const Tenancy tenancy, judged(context, transition, scope, keys));
+    if (is_quick_to_look_at(context, scope)) {
+      HF_CHECK(walk_again(context, scope));
+      return finish(context, transition, tenancy, "release", std::nullopt, {});
+    }
   }
   HF_CHECK(walk_again(context, scope));
   const Sight seen = look_at(context, scope, true);
   HF_TRY(Transition transition, begin_transition(context));
-  HF_CHECK(end_what_is_due(context, transition, &scope));
-  const Tenancy* held = transition.state.find(scope);
-  HF_TRY(const auto last, context.store->last_ended(scope));
-  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                      transition.state.epoch.epoch, transition.now));
-  for (const auto& [full, other] : transition.state.held) {
-    if (!is_below(other.scope, scope)) continue;
-    return Refusal(Code::nested_lease_held,
-                   "nested_lease_held: " + other.scope.display() + " below " + scope.display() + " is still held",
-                   Json{{"scope", scope.full()}, {"inner", describe_holder(other, transition.now)}});
-  }
-  const Tenancy tenancy = *held;
+  HF_TRY(const Tenancy tenancy, judged(context, transition, scope, keys));
   return finish(context, transition, tenancy, "release", seen, {});
 }
 

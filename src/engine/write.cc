@@ -85,6 +85,14 @@ Result<Binding> require_write_binding(Context& context, Transition& transition, 
   }
   if (!replacement.restores_reconciliation) {
     HF_TRY(const auto waiting, waiting_reconciliation(context, scope));
+    if (waiting && is_noticed_fault(*waiting)) {
+      const CodeFacts* fault = facts_named(text_member(*waiting, "fault"));
+      return Refusal(fault == nullptr ? Code::destination_unverifiable : fault->code,
+                     text_member(*waiting, "fault") + ": " + text_member(*waiting, "error") + " was noticed on " +
+                         scope.display() + " (" + text_member(*waiting, "id") + ")",
+                     Json{{"scope", scope.full()}, {"reconcile", *waiting}})
+          .with_effect(Effect::none);
+    }
     if (waiting) {
       return Refusal(Code::reconciliation_required,
                      "reconciliation_required: " + text_member(*waiting, "fault") + " on " + scope.display() +
@@ -128,7 +136,7 @@ Result<Observed> observe(Context& context, const Binding& binding, const Replace
                          " names; a replacement would part them",
                      Json{{"scope", scope.full()}, {"link_count", facts.link_count}});
     }
-    HF_TRY(const ContentDigest digest, os::digest_of_open(*observed.preimage));
+    HF_TRY(const ContentDigest digest, os::sha256_of_open(*observed.preimage));
     observed.facts = {true, digest.sha256, digest.byte_count, facts.identity};
     observed.links = facts.link_count;
     HF_TRY(observed.metadata, guard::metadata_of_open(*observed.preimage));
@@ -249,7 +257,7 @@ Result<Json> settle_published(Context& context, Transition& transition, const Bi
   batch.events.push_back(std::move(event));
   HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
   HF_FAULT_POINT("write_after_commit");
-  HF_CHECK(replace::IntentJournal(*context.files).put(intent));
+  HF_CHECK(replace::IntentJournal(*context.files).settle(intent));
   HF_FAULT_POINT("write_after_settled");
   return outcome;
 }

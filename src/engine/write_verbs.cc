@@ -5,12 +5,12 @@
 #include "base/digest.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "base/piece.h"
 #include "engine/write.h"
 
 namespace holdfast::engine {
 namespace {
 
-constexpr std::size_t kPiece = 256U * 1024U;
 constexpr std::uint64_t kEditMax = 256ULL << 20U;
 
 Result<Replacement> read_common(const Arguments& arguments) {
@@ -34,12 +34,12 @@ Result<std::string> stream(ContentSource& content, guard::StagedFile& staged, st
                            const std::string& announced_sha256, const std::function<void(std::uint64_t)>& progress) {
   Sha256 digest;
   std::uint64_t total = 0;
-  std::string piece(kPiece, '\0');
+  Piece piece;
   for (;;) {
     HF_TRY(const std::size_t count, content.read(piece.data(), piece.size()));
     if (count == 0) break;
-    digest.add(std::string_view(piece.data(), count));
-    HF_CHECK(staged.write(std::string_view(piece.data(), count)));
+    digest.add(piece.first(count));
+    HF_CHECK(staged.write(piece.first(count)));
     total += count;
     if (progress) progress(total);
   }

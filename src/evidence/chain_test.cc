@@ -24,12 +24,16 @@ class CountingFolder : public os::ControlFolder {
   }
   Result<std::optional<std::uint64_t>> size(const std::string& path) override { return ++sizes, inner_.size(path); }
   Result<std::vector<std::string>> list(const std::string& folder) override { return ++lists, inner_.list(folder); }
-  Result<void> publish(const std::string& path, std::string_view bytes) override {
-    return ++others, inner_.publish(path, bytes);
+  Result<void> publish(const std::string& path, std::string_view bytes, os::NameFlush flush) override {
+    return ++others, inner_.publish(path, bytes, flush);
   }
   Result<void> stage(const std::string& path, std::string_view bytes) override { return inner_.stage(path, bytes); }
-  Result<void> rename(const std::string& from, const std::string& to) override { return inner_.rename(from, to); }
-  Result<void> remove(const std::string& path) override { return ++others, inner_.remove(path); }
+  Result<void> rename(const std::string& from, const std::string& to, os::NameFlush flush) override {
+    return inner_.rename(from, to, flush);
+  }
+  Result<void> remove(const std::string& path, os::NameFlush flush) override {
+    return ++others, inner_.remove(path, flush);
+  }
   Result<void> append(const std::string& path, std::string_view bytes) override {
     return ++appends, inner_.append(path, bytes);
   }

@@ -84,7 +84,7 @@ class SteppedControlFolder : public ControlFolder {
     return names;
   }
 
-  Result<void> publish(const std::string& path, std::string_view bytes) override {
+  Result<void> publish(const std::string& path, std::string_view bytes, NameFlush flush) override {
     HF_CHECK(check(path, Code::state_persist_failed));
     HF_CHECK(refuse_link(path));
     const std::string staged = path + std::string(kStaged);
@@ -95,16 +95,15 @@ class SteppedControlFolder : public ControlFolder {
       return refuse(Code::state_persist_failed, "rename to", path, error);
     }
     HF_FAULT_POINT("control_after_rename");
-    return flush_folder(parent_of(path));
+    return flush == NameFlush::now ? flush_folder(parent_of(path)) : Result<void>();
   }
 
   Result<void> stage(const std::string& path, std::string_view bytes) override {
     HF_CHECK(check(path, Code::state_persist_failed));
-    HF_CHECK(write_new(path, bytes));
-    return flush_folder(parent_of(path));
+    return write_new(path, bytes);
   }
 
-  Result<void> rename(const std::string& from, const std::string& to) override {
+  Result<void> rename(const std::string& from, const std::string& to, NameFlush flush) override {
     HF_CHECK(check(from, Code::state_persist_failed));
     HF_CHECK(check(to, Code::state_persist_failed));
     HF_CHECK(refuse_link(from));
@@ -112,19 +111,20 @@ class SteppedControlFolder : public ControlFolder {
     if (const int error = steps_->rename(from, to); error != 0) {
       return refuse(Code::state_persist_failed, "rename " + from + " to", to, error);
     }
+    if (flush == NameFlush::later) return {};
     // The new name first: between the two flushes a power cut may show both names, never none.
     HF_CHECK(flush_folder(parent_of(to)));
     if (parent_of(from) != parent_of(to)) HF_CHECK(flush_folder(parent_of(from)));
     return {};
   }
 
-  Result<void> remove(const std::string& path) override {
+  Result<void> remove(const std::string& path, NameFlush flush) override {
     HF_CHECK(check(path, Code::state_persist_failed));
     HF_CHECK(refuse_link(path));
     const int error = steps_->unlink(path);
     if (error == ENOENT || error == ENOTDIR) return {};
     if (error != 0) return refuse(Code::state_persist_failed, "remove", path, error);
-    return flush_folder(parent_of(path));
+    return flush == NameFlush::now ? flush_folder(parent_of(path)) : Result<void>();
   }
 
   Result<void> append(const std::string& path, std::string_view bytes) override {

@@ -10,6 +10,10 @@
 //   publish, stage and append make the folders above the path (0700) where they are missing.
 //   list      leaf names of regular files and folders; names that end in ".staged" are left out; a link is refused.
 //   remove    gone and the folder flushed; absent is success.
+//   NameFlush::later  of publish, rename and remove: every reader sees the change, but its name is durable only with
+//   the
+//             next flush of its folder; until then a power cut may bring back what was there, whole.
+//   stage     written and flushed in place; its name is durable with the next flush of its folder.
 // Does not promise: mutual exclusion. Callers hold the transition mutex where order matters.
 // Errors: state_persist_failed (disk full, read-only: exit 5), workspace_insecure, workspace_permission_denied,
 // state_unreadable. Threads: each call stands alone; safe from several threads on different paths.
@@ -27,6 +31,8 @@
 
 namespace holdfast::os {
 
+enum class NameFlush : std::uint8_t { now, later };
+
 class ControlFolder {
  public:
   virtual ~ControlFolder() = default;
@@ -36,10 +42,10 @@ class ControlFolder {
   virtual Result<std::optional<std::uint64_t>> size(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> list(const std::string& folder) = 0;  // sorted; empty where absent
 
-  virtual Result<void> publish(const std::string& path, std::string_view bytes) = 0;
-  virtual Result<void> stage(const std::string& path, std::string_view bytes) = 0;  // written and flushed in place
-  virtual Result<void> rename(const std::string& from, const std::string& to) = 0;  // and the folder flushed
-  virtual Result<void> remove(const std::string& path) = 0;
+  virtual Result<void> publish(const std::string& path, std::string_view bytes, NameFlush flush = NameFlush::now) = 0;
+  virtual Result<void> stage(const std::string& path, std::string_view bytes) = 0;
+  virtual Result<void> rename(const std::string& from, const std::string& to, NameFlush flush = NameFlush::now) = 0;
+  virtual Result<void> remove(const std::string& path, NameFlush flush = NameFlush::now) = 0;
   virtual Result<void> append(const std::string& path, std::string_view bytes) = 0;
   virtual Result<void> truncate(const std::string& path, std::uint64_t length) = 0;
   virtual Result<void> make_folder(const std::string& path) = 0;  // and its parents

@@ -1,12 +1,9 @@
 #include "os/file.h"
 
 #include "base/json.h"
+#include "base/piece.h"
 
 namespace holdfast::os {
-namespace {
-constexpr std::size_t kPiece = 256U * 1024U;
-}  // namespace
-
 std::string Identity::text() const {
   return "volume-" + std::to_string(device) + ":file-index-" + std::to_string(inode);
 }
@@ -28,22 +25,32 @@ Identity Identity::from_json(const Json& value) {
   return identity;
 }
 
-Result<ContentDigest> digest_of_open(const Handle& object, const Progress& progress) {
+namespace {
+Result<ContentDigest> pass_over(const Handle& object, Fnv1a* fnv1a, const Progress& progress) {
   Sha256 sha256;
-  Fnv1a fnv1a;
   ContentDigest digest;
-  std::string piece(kPiece, '\0');
+  Piece piece;
   for (;;) {
     HF_TRY(const std::size_t count, read_at(object, digest.byte_count, piece.data(), piece.size()));
     if (count == 0) break;
-    sha256.add(std::string_view(piece.data(), count));
-    fnv1a.add(std::string_view(piece.data(), count));
+    sha256.add(piece.first(count));
+    if (fnv1a != nullptr) fnv1a->add(piece.first(count));
     digest.byte_count += count;
     if (progress) progress(digest.byte_count);
   }
   digest.sha256 = sha256.hex();
-  digest.fnv1a = fnv1a.hex();
+  if (fnv1a != nullptr) digest.fnv1a = fnv1a->hex();
   return digest;
+}
+}  // namespace
+
+Result<ContentDigest> digest_of_open(const Handle& object, const Progress& progress) {
+  Fnv1a fnv1a;
+  return pass_over(object, &fnv1a, progress);
+}
+
+Result<ContentDigest> sha256_of_open(const Handle& object, const Progress& progress) {
+  return pass_over(object, nullptr, progress);
 }
 
 Result<std::string> read_whole(const Handle& object, std::uint64_t limit) {
@@ -53,11 +60,11 @@ Result<std::string> read_whole(const Handle& object, std::uint64_t limit) {
                                               std::to_string(limit) + " are read at once");
   }
   std::string bytes;
-  std::string piece(kPiece, '\0');
+  Piece piece;
   for (;;) {
     HF_TRY(const std::size_t count, read_at(object, bytes.size(), piece.data(), piece.size()));
     if (count == 0) return bytes;
-    bytes.append(piece, 0, count);
+    bytes.append(piece.first(count));
     if (bytes.size() > limit) return Refusal(Code::file_unreadable, "the file grew while it was read");
   }
 }

@@ -78,6 +78,10 @@ Result<void> IntentJournal::put(const Intent& intent) {
   return files_.publish(path_of(intent.operation_id), dump_pretty(intent.to_json()));
 }
 
+Result<void> IntentJournal::settle(const Intent& intent) {
+  return files_.publish(path_of(intent.operation_id), dump_pretty(intent.to_json()), os::NameFlush::later);
+}
+
 Result<std::optional<Intent>> IntentJournal::find(const std::string& operation_id) const {
   const std::string path = path_of(operation_id);
   HF_TRY(const auto bytes, files_.read(path));

@@ -49,6 +49,9 @@ class IntentJournal {
  public:
   explicit IntentJournal(os::ControlFolder& files) : files_(files) {}
   Result<void> put(const Intent& intent);
+  // After the event and the tenancy's record stand: durable with the next intent. A power cut before that leaves the
+  // prepared intent, which recovery closes from what is on the disk.
+  Result<void> settle(const Intent& intent);
   Result<std::optional<Intent>> find(const std::string& operation_id) const;
   Result<std::vector<Intent>> prepared() const;  // those that a crash may have left
  private:

@@ -26,7 +26,7 @@ std::optional<Fault> judge(const Plan& plan, const Publication& done, const os::
     return fault_of(Code::destination_identity_changed,
                     "the object at the leased name is not the one that was published");
   }
-  const auto content = os::digest_of_open(verified.object);
+  const auto content = os::sha256_of_open(verified.object);
   if (!content.ok()) {
     return fault_of(Code::destination_unverifiable,
                     "the published object cannot be read: " + content.refusal().message());

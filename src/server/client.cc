@@ -4,13 +4,12 @@
 #include <string>
 
 #include "base/json.h"
+#include "base/piece.h"
 #include "server/exchange.h"
 #include "server/server_lock.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::size_t kContentPiece = 256U * 1024U;
 
 class EmptyContent : public ContentSource {
   Result<std::size_t> read(char*, std::size_t) override { return std::size_t{0}; }
@@ -37,7 +36,7 @@ class Call {
  private:
   // The answer, where it came before all content was sent.
   Result<std::optional<Json>> send_content(ContentSource& content) {
-    std::string piece(kContentPiece, '\0');
+    Piece piece;
     for (;;) {
       while (connection_.has_input()) {
         auto answer = next_answer();

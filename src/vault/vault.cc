@@ -11,12 +11,11 @@
 
 #include "base/fault_point.h"
 #include "base/json.h"
+#include "base/piece.h"
 #include "os/unnamed_file.h"
 
 namespace holdfast::vault {
 namespace {
-
-constexpr std::size_t kPiece = 256U * 1024U;
 
 std::string path_of(Tier tier, const std::string& sha256) {
   return "vault/" + std::string(name_of(tier)) + "/" + printable(sha256);
@@ -130,12 +129,12 @@ Result<ContentDigest> Vault::store(Tier tier, const os::Handle& object, const Co
     HF_TRY(const bool kept, state_->keeps(tier, *known));
     if (kept) return *known;
   }
-  std::string buffer(kPiece, '\0');
+  Piece buffer;
   std::uint64_t offset = 0;
   const Pieces next = [&]() -> Result<std::string_view> {
     HF_TRY(const std::size_t count, os::read_at(object, offset, buffer.data(), buffer.size()));
     offset += count;
-    return std::string_view(buffer.data(), count);
+    return buffer.first(count);
   };
   return state_->store(tier, next, progress);
 }
@@ -153,7 +152,7 @@ Result<os::Handle> Vault::open_verified(Tier tier, const std::string& sha256) co
   if (!is_sha256_hex(sha256)) return missing(sha256);  // and so no other text ever becomes a path
   HF_TRY(std::optional<os::Handle> entry, state_->open_entry(tier, sha256));
   if (!entry) return missing(sha256);
-  HF_TRY(const ContentDigest found, os::digest_of_open(*entry));
+  HF_TRY(const ContentDigest found, os::sha256_of_open(*entry));
   if (found.sha256 == sha256) return std::move(*entry);
   return corrupt(tier, sha256, "hashes to " + found.sha256,
                  Json{{"actual_sha256", found.sha256}, {"byte_count", found.byte_count}});

@@ -13,6 +13,21 @@ Refusal rolled_back(const std::string& why) {
   return Refusal(Code::control_epoch_rolled_back, "control_epoch_rolled_back: control/epoch.json " + why,
                  Json{{"path", kEpoch}});
 }
+
+Result<EpochState> epoch_from(const std::string& bytes) {
+  JsonProblem problem;
+  const auto document = parse_json(bytes, &problem);
+  if (!document || text_member(*document, "protocol") != kProtocol) return rolled_back("is malformed");
+  const auto epoch = exact_u64(document->value("control_epoch", Json()));
+  if (!epoch || *epoch == 0 || !document->value("break_glass", Json()).is_boolean()) return rolled_back("is malformed");
+  EpochState state;
+  state.epoch = Epoch{*epoch};
+  state.break_glass = (*document)["break_glass"].get<bool>();
+  state.reason = text_member(*document, "reason");
+  state.changed_at = text_member(*document, "changed_at");
+  return state;
+}
+
 }  // namespace
 
 Json EpochState::to_json() const {
@@ -26,16 +41,7 @@ Json EpochState::to_json() const {
 Result<EpochState> LocalStore::read_epoch(Epoch floor) {
   HF_TRY(const auto bytes, files_.read(kEpoch));
   if (!bytes) return rolled_back("is gone");
-  JsonProblem problem;
-  const auto document = parse_json(*bytes, &problem);
-  if (!document || text_member(*document, "protocol") != kProtocol) return rolled_back("is malformed");
-  const auto epoch = exact_u64(document->value("control_epoch", Json()));
-  if (!epoch || *epoch == 0 || !document->value("break_glass", Json()).is_boolean()) return rolled_back("is malformed");
-  EpochState state;
-  state.epoch = Epoch{*epoch};
-  state.break_glass = (*document)["break_glass"].get<bool>();
-  state.reason = text_member(*document, "reason");
-  state.changed_at = text_member(*document, "changed_at");
+  HF_TRY(EpochState state, epochs_.of(kEpoch, *bytes, epoch_from));
   if (state.epoch < floor) {
     return rolled_back("says epoch " + state.epoch.text() + ", but the workspace has seen epoch " + floor.text());
   }

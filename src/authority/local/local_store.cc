@@ -33,9 +33,8 @@ Result<std::map<std::string, Tenancy>> LocalStore::read_tenancies() {
     const std::string path = std::string(kRecords) + "/" + name;
     HF_TRY(const auto bytes, files_.read(path));
     if (!bytes) continue;  // ended while we listed
-    HF_TRY(const Json document, document_at(path, *bytes));
-    auto tenancy = tenancy_from_json(document);
-    if (!tenancy.ok()) return unreadable(path, tenancy.refusal().message());
+    auto tenancy = tenancy_at(path, *bytes);
+    if (!tenancy.ok()) return std::move(tenancy).refusal();
     const std::string key = tenancy->scope.routing_key();
     if (name != key + ".json" && name != key + "." + tenancy->scope.digest().substr(0, 16) + ".json") {
       return unreadable(path, "the record of " + tenancy->scope.full() + " under another's name");
@@ -46,6 +45,15 @@ Result<std::map<std::string, Tenancy>> LocalStore::read_tenancies() {
   return held;
 }
 
+Result<Tenancy> LocalStore::tenancy_at(const std::string& path, const std::string& bytes) {
+  return tenancies_.of(path, bytes, [&path](const std::string& text) -> Result<Tenancy> {
+    HF_TRY(const Json document, document_at(path, text));
+    auto tenancy = tenancy_from_json(document);
+    if (!tenancy.ok()) return unreadable(path, tenancy.refusal().message());
+    return tenancy;
+  });
+}
+
 // The first scope of a routing key bears KEY.json; a second one, while the first stands, a name of its own.
 Result<std::string> LocalStore::record_path(const Scope& scope, bool for_new) {
   const std::string plain = std::string(kRecords) + "/" + scope.routing_key() + ".json";
@@ -53,8 +61,7 @@ Result<std::string> LocalStore::record_path(const Scope& scope, bool for_new) {
       std::string(kRecords) + "/" + scope.routing_key() + "." + scope.digest().substr(0, 16) + ".json";
   HF_TRY(const auto bytes, files_.read(plain));
   if (bytes) {
-    HF_TRY(const Json document, document_at(plain, *bytes));
-    HF_TRY(const Tenancy tenancy, tenancy_from_json(document));
+    HF_TRY(const Tenancy tenancy, tenancy_at(plain, *bytes));
     return tenancy.scope == scope ? plain : own;
   }
   if (!for_new) {
@@ -77,7 +84,7 @@ Result<Loaded> LocalStore::load(const os::TransitionMutex::Held& held, Need need
   }
   HF_TRY(state.epoch, read_epoch(epoch_floor));
   if (need == Need::generations) {
-    HF_TRY(const auto examined, generations_.examine(generation_floor));
+    HF_TRY(auto examined, generations_.examine(generation_floor));
     if (examined.completed_phase_two) {
       evidence::Event event;
       event.kind = "generation_phase_two_completed";
@@ -86,8 +93,8 @@ Result<Loaded> LocalStore::load(const os::TransitionMutex::Held& held, Need need
       HF_TRY(const auto ids, chain_.append({std::move(event)}, now));
     }
     HF_CHECK(check_anchor(examined.counters));
-    HF_TRY(auto opened, generations_.open(held, generation_floor));
-    state.counters = std::move(opened.counters);
+    if (examined.completed_phase_two) { HF_TRY(examined, generations_.open(held, generation_floor)); }
+    state.counters = std::move(examined.counters);
   }
   HF_CHECK(finish_ends(state, now));
   return state;
@@ -116,7 +123,7 @@ Result<void> LocalStore::finish_ends(Loaded& state, const Instant& now) {
       HF_TRY(const auto ids, chain_.append({std::move(event)}, now));
     }
     HF_TRY(const std::string path, record_path(entry->second.scope, false));
-    HF_CHECK(files_.remove(path));
+    HF_CHECK(remove_record(path));
     entry = state.held.erase(entry);
   }
   return {};
@@ -149,12 +156,19 @@ Result<std::vector<LocalStore::Change>> LocalStore::changes_of(const Batch& batc
   return changes;
 }
 
+// Not flushed: a record that a power cut brings back names a tenancy that resources/ knows as ended, and the next
+// load() takes it away again. Whoever publishes in the folder next makes it durable.
+Result<void> LocalStore::remove_record(const std::string& path) {
+  tenancies_.forget(path);
+  return files_.remove(path, os::NameFlush::later);
+}
+
 Result<void> LocalStore::apply(const std::vector<Change>& changes) {
   for (const Change& change : changes) {
     if (change.bytes) {
       HF_CHECK(files_.publish(change.path, *change.bytes));
     } else {
-      HF_CHECK(files_.remove(change.path));
+      HF_CHECK(remove_record(change.path));
     }
     HF_FAULT_POINT("store_after_change");
   }
@@ -262,9 +276,13 @@ Result<std::optional<EndedTenancy>> LocalStore::last_ended(const Scope& scope) {
   const std::string path = resource_path(scope);
   HF_TRY(const auto bytes, files_.read(path));
   if (!bytes) return std::optional<EndedTenancy>();
-  HF_TRY(const Json document, document_at(path, *bytes));
-  auto ended = ended_from_json(document);
-  if (!ended.ok()) return unreadable(path, ended.refusal().message());
+  auto ended = ended_.of(path, *bytes, [&path](const std::string& text) -> Result<EndedTenancy> {
+    HF_TRY(const Json document, document_at(path, text));
+    auto parsed = ended_from_json(document);
+    if (!parsed.ok()) return unreadable(path, parsed.refusal().message());
+    return parsed;
+  });
+  if (!ended.ok()) return std::move(ended).refusal();
   if (ended->tenancy.scope != scope) return unreadable(path, "the tenancy of another scope");
   return std::optional(std::move(*ended));
 }

@@ -4,12 +4,13 @@
 //   1 generations: staged, marker, store        numbers issued, nobody has them (a gap)
 //   2 batch.json (only with several changes)    all of the batch: load() replays it
 //   3 evidence events                           a grant without its record: load() notes grant_not_completed
-//   4 records: resources/… before the record's end, locks/write/… last
+//   4 records: resources/… before the record's end, locks/write/… last (its removal need not be flushed, see below)
 //   5 batch.json removed
 // An ended tenancy is one whose generation stands in resources/: a record left in locks/write/ with that generation is
 // taken away by the next load() (CONTRACT section 2), which appends the event where the crash came before it.
 #pragma once
 #include "authority/anchor.h"
+#include "authority/local/parse_memory.h"
 #include "authority/tenancy_store.h"
 
 namespace holdfast::authority {
@@ -42,11 +43,17 @@ class LocalStore : public TenancyStore {
   Result<EpochState> read_epoch(Epoch floor);
   Result<void> replay_batch(const os::TransitionMutex::Held&);
   Result<void> finish_ends(Loaded& state, const Instant& now);
+  Result<void> remove_record(const std::string& path);
   Result<void> apply(const std::vector<Change>& changes);
   Result<std::vector<Change>> changes_of(const Batch& batch);
 
+  Result<Tenancy> tenancy_at(const std::string& path, const std::string& bytes);
+
   os::ControlFolder& files_;
   evidence::Chain& chain_;
+  ParseMemory<Tenancy> tenancies_;
+  ParseMemory<EndedTenancy> ended_;
+  ParseMemory<EpochState> epochs_;
   Result<void> check_anchor(const Counters& counters);
   GenerationStore generations_;
   std::unique_ptr<Anchor> anchor_;

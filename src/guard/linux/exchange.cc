@@ -75,7 +75,7 @@ Result<Exchanged> GuardedFile::publish(NamelessStagedFile& staged, const std::st
   origin_ = expected_.identity;
   seen_at_name_ = expected_.identity;
   ++token_;
-  judge_lease(staged.lease_error());
+  judge_lease(staged.lease_error(), Twin::was_made);
   if (auto flushed = os::flush(target_.parent); !flushed.ok()) {
     // Published, but a power cut may undo it: verify() must not call this a success.
     set_fault(Code::destination_unverifiable, "the folder could not be flushed: " + flushed.refusal().message());

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -21,6 +22,16 @@ constexpr std::chrono::seconds kHoldStillLimit{2};
 bool on_overlay(const os::Handle& object) {
   struct statfs found {};
   return ::fstatfs(object.fd(), &found) == 0 && found.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+// On overlayfs a file of a lower layer becomes another object by the first change of it, which the exchange itself
+// would be. A change to the same mode copies it up now; whoever may not do that may not replace the file either. The
+// handle still reads the lower object, so the name is opened again (field report B84).
+Result<std::optional<AtName>> open_above_layers(const os::Handle& parent, const std::string& leaf) {
+  HF_TRY(std::optional<AtName> at, open_at(parent, leaf));
+  if (!at || !at->object || at->facts.kind != os::Kind::regular || !on_overlay(at->object)) return at;
+  if (::fchmod(at->object.fd(), static_cast<mode_t>(at->facts.mode & 07777U)) != 0) return at;
+  return open_at(parent, leaf);
 }
 
 std::string reason_of_lease_error(int error) {
@@ -77,7 +88,7 @@ Result<void> GuardedFile::hold_what_bears_the_name() {
     reason_ = "folder_needs_bpf_lsm";
     return {};
   }
-  HF_TRY(std::optional<AtName> at, open_at(target_.parent, target_.leaf));
+  HF_TRY(std::optional<AtName> at, open_above_layers(target_.parent, target_.leaf));
   if (!at.has_value()) {
     reason_ = "absent_destination";
     expect_as_it_is();
@@ -98,11 +109,11 @@ void GuardedFile::lease_regular_file() {
   const int error = take_read_lease_within(object_, shared_->signals, kEarlierWriterMs);
   leased_ = error == 0;
   if (leased_) expect_as_it_is();  // again: from here on the bytes stand still
-  judge_lease(error);
+  judge_lease(error, Twin::to_be_tried);
 }
 
-void GuardedFile::judge_lease(int lease_error) {
-  reason_ = leased_ ? why_not_divertable() : reason_of_lease_error(lease_error);
+void GuardedFile::judge_lease(int lease_error, Twin twin) {
+  reason_ = leased_ ? why_not_divertable(twin) : reason_of_lease_error(lease_error);
   can_divert_ = reason_.empty();
   proof_trusted_ = !on_overlay(object_);
   if (reason_.empty() && !proof_trusted_) reason_ = "overlayfs_proof_not_trusted";
@@ -110,8 +121,9 @@ void GuardedFile::judge_lease(int lease_error) {
 }
 
 // Found out by doing all of it but giving a name: whether a twin of this file can be made here.
-std::string GuardedFile::why_not_divertable() const {
+std::string GuardedFile::why_not_divertable(Twin made) const {
   if (expected_.byte_count > shared_->limits.divert_max_bytes) return "file_too_large_to_divert";
+  if (made == Twin::was_made) return "";
   if (::faccessat(target_.parent.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) return "parent_not_writable";
   const auto twin = make_identical_copy(object_, target_.parent, shared_->signals, CopyScope::metadata_only);
   if (twin.ok()) return "";

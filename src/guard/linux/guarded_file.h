@@ -58,8 +58,10 @@ class GuardedFile {
   // guarded_file.cc
   Result<void> hold_what_bears_the_name();
   void lease_regular_file();
-  void judge_lease(int lease_error);
-  std::string why_not_divertable() const;
+  // Whether a twin of the file can be made here is tried, but where one of its kind (T) was made just now.
+  enum class Twin { to_be_tried, was_made };
+  void judge_lease(int lease_error, Twin twin);
+  std::string why_not_divertable(Twin twin) const;
   Result<os::Handle> open_holding_still();
   void follow(os::Handle object, bool leased);
   void let_go_of_object();

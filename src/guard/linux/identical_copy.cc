@@ -7,23 +7,22 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/piece.h"
 #include "guard/guard.h"
 #include "guard/linux/place.h"
 
 namespace holdfast::guard {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1U << 20U;
-
 Result<void> copy_by_reading(const os::Handle& source, const os::Handle& into, std::uint64_t from) {
   if (::lseek(into.fd(), static_cast<off_t>(from), SEEK_SET) < 0) {
     return os::os_refusal(Code::staging_failed, "lseek", errno);
   }
-  const auto piece = std::make_unique<char[]>(kPieceBytes);
+  Piece piece;
   for (std::uint64_t at = from;;) {
-    HF_TRY(const std::size_t count, os::read_at(source, at, piece.get(), kPieceBytes));
+    HF_TRY(const std::size_t count, os::read_at(source, at, piece.data(), Piece::size()));
     if (count == 0) return {};
-    HF_CHECK(os::write_all(into, std::string_view(piece.get(), count)));
+    HF_CHECK(os::write_all(into, piece.first(count)));
     at += count;
   }
 }

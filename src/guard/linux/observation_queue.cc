@@ -28,8 +28,10 @@ void ObservationQueue::push(Observation observation) {
 
 std::vector<Observation> ObservationQueue::wait(int limit_ms) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] { return woken_ || !waiting_.empty(); });
-  woken_ = false;
+  if (limit_ms > 0) {  // a look in passing neither sleeps nor takes the wake-up of whoever does
+    changed_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] { return woken_ || !waiting_.empty(); });
+    woken_ = false;
+  }
   std::vector<Observation> taken(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
   waiting_.clear();
   return taken;

@@ -31,7 +31,7 @@ Result<ContentDigest> NamelessStagedFile::seal(const std::optional<Metadata>& me
   lease_error_ = take_read_lease_within(reader_, signals_, kInheritedWriterMs);
   if (lease_error_ == EAGAIN) return fresh_lease_refusal(lease_error_);
   // Hashed under the lease: what a reader sees from here on, not what was meant to be written.
-  HF_TRY(const ContentDigest digest, os::digest_of_open(reader_));
+  HF_TRY(const ContentDigest digest, os::sha256_of_open(reader_));
   HF_TRY(const os::Facts facts, os::facts_of_open(reader_));
   identity_ = facts.identity;
   sealed_ = true;

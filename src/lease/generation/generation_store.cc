@@ -122,6 +122,11 @@ Result<GenerationStore::Opened> GenerationStore::judge(Generation floor, bool ma
                    Json{{"path", kStore}});
   }
   if (!marker_bytes) return mismatch("generations.json has no marker", Json{{"path", kMarker}});
+  {
+    const std::scoped_lock lock(agreed_.mutex);
+    const bool same = agreed_.store == *store_bytes && agreed_.marker == *marker_bytes;
+    if (same && high_water_of(agreed_.counters) >= floor.value) return Opened{agreed_.counters, false};
+  }
   HF_TRY(Counters counters, parse_store(kStore, *store_bytes));
   HF_TRY(const Marker marker, parse_marker(*marker_bytes));
   Opened opened;
@@ -147,6 +152,12 @@ Result<GenerationStore::Opened> GenerationStore::judge(Generation floor, bool ma
                     Json{{"high_water", std::to_string(high_water_of(counters))}, {"known", floor.text()}});
   }
   opened.counters = std::move(counters);
+  if (!opened.completed_phase_two) {
+    const std::scoped_lock lock(agreed_.mutex);
+    agreed_.store = *store_bytes;
+    agreed_.marker = *marker_bytes;
+    agreed_.counters = opened.counters;
+  }
   return opened;
 }
 
@@ -171,12 +182,19 @@ Result<void> GenerationStore::advance(const os::TransitionMutex::Held& held, Cou
     HF_ASSERT(generation.value > high_water_of(raised));  // I3
     raised[key] = generation.value;
   }
-  HF_CHECK(publish(held, raised));
+  // The rename of phase 2 is not flushed: after a power cut the marker and the staged store are there, and open()
+  // completes this very rename. (A fresh pair has no older store beside them, and is flushed.)
+  HF_CHECK(publish_pair(held, raised, os::NameFlush::later));
   counters = std::move(raised);
   return {};
 }
 
-Result<void> GenerationStore::publish(const os::TransitionMutex::Held&, const Counters& counters) {
+Result<void> GenerationStore::publish(const os::TransitionMutex::Held& held, const Counters& counters) {
+  return publish_pair(held, counters, os::NameFlush::now);
+}
+
+Result<void> GenerationStore::publish_pair(const os::TransitionMutex::Held&, const Counters& counters,
+                                           os::NameFlush flush) {
   if (auto staged = files_.stage(kStaged, store_text(counters)); !staged.ok()) {
     Refusal refusal = persist_failed(staged.refusal());
     if (refusal.code() == Code::generation_persist_failed) (void)files_.remove(kStaged);
@@ -190,7 +208,7 @@ Result<void> GenerationStore::publish(const os::TransitionMutex::Held&, const Co
     return persist_failed(marked.refusal());
   }
   HF_FAULT_POINT("generation_after_marker");
-  if (auto renamed = files_.rename(kStaged, kStore); !renamed.ok()) return persist_failed(renamed.refusal());
+  if (auto renamed = files_.rename(kStaged, kStore, flush); !renamed.ok()) return persist_failed(renamed.refusal());
   HF_FAULT_POINT("generation_after_store");
   return {};
 }

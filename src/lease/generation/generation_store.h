@@ -18,6 +18,7 @@
 // Threads: under the transition mutex, which every function takes as a parameter, but for examine().
 #pragma once
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,16 @@ class GenerationStore {
   Counters salvage();
 
  private:
+  // A pair that was found to agree; the very same bytes are not parsed and hashed again.
+  struct Agreed {
+    std::mutex mutex;
+    std::string store;
+    std::string marker;
+    Counters counters;
+  };
+  Result<void> publish_pair(const os::TransitionMutex::Held&, const Counters& counters, os::NameFlush flush);
   Result<Opened> judge(Generation floor, bool may_complete);
+  Agreed agreed_;
   os::ControlFolder& files_;
 };
 

@@ -246,16 +246,18 @@ Result<std::string> FakeControlFolder::read_from(const std::string& path, std::u
 }
 Result<std::optional<std::uint64_t>> FakeControlFolder::size(const std::string& path) { return folder_->size(path); }
 Result<std::vector<std::string>> FakeControlFolder::list(const std::string& folder) { return folder_->list(folder); }
-Result<void> FakeControlFolder::publish(const std::string& path, std::string_view bytes) {
-  return folder_->publish(path, bytes);
+Result<void> FakeControlFolder::publish(const std::string& path, std::string_view bytes, NameFlush flush) {
+  return folder_->publish(path, bytes, flush);
 }
 Result<void> FakeControlFolder::stage(const std::string& path, std::string_view bytes) {
   return folder_->stage(path, bytes);
 }
-Result<void> FakeControlFolder::rename(const std::string& from, const std::string& to) {
-  return folder_->rename(from, to);
+Result<void> FakeControlFolder::rename(const std::string& from, const std::string& to, NameFlush flush) {
+  return folder_->rename(from, to, flush);
 }
-Result<void> FakeControlFolder::remove(const std::string& path) { return folder_->remove(path); }
+Result<void> FakeControlFolder::remove(const std::string& path, NameFlush flush) {
+  return folder_->remove(path, flush);
+}
 Result<void> FakeControlFolder::append(const std::string& path, std::string_view bytes) {
   return folder_->append(path, bytes);
 }

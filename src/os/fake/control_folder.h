@@ -49,10 +49,10 @@ class FakeControlFolder : public ControlFolder {
   Result<std::string> read_from(const std::string& path, std::uint64_t offset) override;
   Result<std::optional<std::uint64_t>> size(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& folder) override;
-  Result<void> publish(const std::string& path, std::string_view bytes) override;
+  Result<void> publish(const std::string& path, std::string_view bytes, NameFlush flush = NameFlush::now) override;
   Result<void> stage(const std::string& path, std::string_view bytes) override;
-  Result<void> rename(const std::string& from, const std::string& to) override;
-  Result<void> remove(const std::string& path) override;
+  Result<void> rename(const std::string& from, const std::string& to, NameFlush flush = NameFlush::now) override;
+  Result<void> remove(const std::string& path, NameFlush flush = NameFlush::now) override;
   Result<void> append(const std::string& path, std::string_view bytes) override;
   Result<void> truncate(const std::string& path, std::uint64_t length) override;
   Result<void> make_folder(const std::string& path) override;

@@ -1,7 +1,10 @@
 #include "os/process.h"
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
+#include <chrono>
+#include <thread>
 
 #include <iostream>
 
@@ -105,11 +108,12 @@ TEST(ProcessLiveness, WhatCannotBeDecidedIsUnknownAndNeverDead) {
   EXPECT_EQ(liveness_of(ProcessIdentity::from_json(Json{{"pid", 1e300}})), Liveness::unknown);
 }
 
-TEST(ProcessLiveness, AThreadIsNoProcess) {
-  ProcessIdentity thread = this_process();
-  Child child = support::spawn({"sh", "-c", "sleep 60"});
-  thread.pid = child.pid();
-  EXPECT_EQ(liveness_of(thread), Liveness::dead);  // another start time
+TEST(ProcessLiveness, TheNumberOfAnotherProcessIsNotTheProcess) {
+  ProcessIdentity reused = this_process();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // start times have a grain of 10 ms
+  Child child = support::spawn({"sleep", "60"});
+  reused.pid = child.pid();
+  EXPECT_EQ(liveness_of(reused), Liveness::dead);
 }
 
 TEST(ProcessLiveness, AProcessOfAnotherPidNamespaceIsUnknownBothWays) {

@@ -91,21 +91,21 @@ Result<void> check_squad(const Facts& facts) {
 
 // An unknown file system counts as local where a block device is below it; the anonymous devices (major number 0)
 // are those of network file systems, too.
-Result<void> recognise_file_system(WorkspaceFolder& workspace) {
+struct Recognised {
+  std::string name;
+  bool local = false;
+};
+Result<Recognised> recognise_file_system(const Handle& folder) {
   struct statfs found {};
-  if (::fstatfs(workspace.squad.fd(), &found) != 0) return os_refusal(Code::os_failed, "fstatfs", errno);
+  if (::fstatfs(folder.fd(), &found) != 0) return os_refusal(Code::os_failed, "fstatfs", errno);
   const std::uint64_t magic = static_cast<std::uint64_t>(found.f_type) & 0xFFFFFFFFU;
   for (const FileSystemKind& kind : kFileSystems) {
-    if (kind.magic != magic) continue;
-    workspace.file_system = kind.name;
-    workspace.local = kind.local;
-    return {};
+    if (kind.magic == magic) return Recognised{kind.name, kind.local};
   }
   std::array<char, 20> name{};
   std::snprintf(name.data(), name.size(), "0x%llx", static_cast<unsigned long long>(magic));
-  workspace.file_system = name.data();
-  workspace.local = major(workspace.squad_facts.identity.device) != 0;
-  return {};
+  HF_TRY(const Facts facts, facts_of_open(folder));
+  return Recognised{name.data(), major(facts.identity.device) != 0};
 }
 
 }  // namespace
@@ -134,13 +134,26 @@ Result<WorkspaceFolder> open_workspace(const std::string& root) {
   HF_TRY(workspace.squad, open_squad(workspace.root));
   HF_TRY(workspace.squad_facts, facts_of_open(workspace.squad));
   HF_CHECK(check_squad(workspace.squad_facts));
-  HF_CHECK(recognise_file_system(workspace));
+  HF_TRY(Recognised recognised, recognise_file_system(workspace.squad));
+  workspace.file_system = std::move(recognised.name);
+  workspace.local = recognised.local;
   HF_TRY(workspace.root_path, path_of_open(workspace.root));
   return workspace;
 }
 
 Result<bool> make_squad(const std::string& root) {
   HF_TRY(const Handle folder, open_root(root));
+  struct stat entry {};
+  if (::fstatat(folder.fd(), kSquad, &entry, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+    // Said before anything is made there: a folder that no verb would take were left behind.
+    HF_TRY(const Recognised on, recognise_file_system(folder));
+    if (!on.local) {
+      return Refusal(Code::workspace_not_local,
+                     "workspace_not_local: this folder is on " + on.name +
+                         "; liveness, guard and boot clock need a local file system",
+                     Json{{"file_system", on.name}});
+    }
+  }
   if (::mkdirat(folder.fd(), kSquad, 0700) != 0) {
     if (errno != EEXIST) return os_refusal(code_of(errno), "make .squad", errno);
     HF_CHECK(open_squad(folder));

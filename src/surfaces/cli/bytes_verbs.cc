@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/piece.h"
 #include "os/file.h"
 #include "os/stream.h"
 #include "surfaces/cli/content.h"
@@ -22,7 +23,7 @@ using Take = std::function<Result<void>(std::string_view)>;
 
 // The object's bytes from front to end, and what they are.
 Result<ContentDigest> copy(const os::Handle& object, const Take& take) {
-  std::string piece(StreamContent::kPiece, '\0');
+  Piece piece;
   Sha256 sha256;
   ContentDigest digest;
   for (;;) {
