@@ -17,6 +17,8 @@ class Anchor {
   virtual ~Anchor() = default;
   virtual Result<Generation> read() = 0;
   virtual Result<void> raise(Generation high_water) = 0;  // never lowers
+  // For repair: the anchor is made again where it is gone, or is not this workspace's; never lowered.
+  virtual Result<void> establish(Generation high_water) = 0;
 };
 
 }  // namespace holdfast::authority

@@ -5,8 +5,9 @@
 //   HF_TRY(auto state, store.load(held, need, now));  decide;  Batch batch{…};  HF_CHECK(store.commit(held, state,
 //   batch));
 // A batch is one commit: one caller's changes or many callers'. After commit() returns, all of it is durable; after a
-// crash inside it, the next load() finds all or nothing of it. A refused commit changed nothing but, at most, issued
-// generation numbers (gaps are allowed, reuse never).
+// crash inside it, the next load() finds all or nothing of it. A refused commit with the effect `none` changed
+// nothing but, at most, issued generation numbers (gaps are allowed, reuse never); with `applied` the next load() makes
+// all of it true.
 // load() checks what the contract asks of every opening: marker and store agree, the high water is not below any
 // tenancy or the evidence, the epoch is not below any epoch seen; and finishes what a crash interrupted, with an event
 // that says so before it is done.

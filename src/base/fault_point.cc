@@ -32,10 +32,17 @@ Order order_from_environment() {
   return order;
 }
 
+const Order& the_order() {
+  static const Order order = order_from_environment();
+  return order;
+}
+
 }  // namespace
 
+bool fault_ordered(const char* name) { return the_order().act == "fail" && the_order().point == name; }
+
 void fault_point(const char* name) {
-  static const Order order = order_from_environment();
+  const Order& order = the_order();
   static std::atomic<int> passages{0};
   if (order.point.empty() || order.point != name) return;
   if (passages.fetch_add(1) + 1 != order.passage) return;

@@ -5,11 +5,14 @@
 #include "engine/acquire.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "base/fault_point.h"
 #include "base/json.h"
 #include "engine/acquire_judgement.h"
 #include "engine/ending.h"
+#include "engine/folder_check.h"
 #include "engine/observing.h"
 #include "scope/resolve.h"
 
@@ -59,7 +62,7 @@ Result<void> take_guard(Context& context, const AcquireRequest& request, Candida
 Result<void> capture_baseline(Context& context, Candidate& candidate) {
   candidate.ready = true;
   candidate.pre_write = {};
-  candidate.captured = {};
+  const Sight before = std::exchange(candidate.captured, {});
   candidate.identity = {};
   if (!candidate.scope.is_file()) return {};
   HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
@@ -71,12 +74,21 @@ Result<void> capture_baseline(Context& context, Candidate& candidate) {
                              : place.facts->kind == os::Kind::regular ? "file"
                                                                       : "other";
   candidate.captured.kind = candidate.pre_write.kind;
-  if (place.facts->kind != os::Kind::regular) return {};
+  const bool is_folder = place.facts->kind == os::Kind::folder;
+  if (!is_folder && place.facts->kind != os::Kind::regular) return {};
   if (!place.object) {
     return Refusal(Code::file_unreadable, candidate.scope.display() + " cannot be read, so no baseline can be captured",
                    Json{{"scope", candidate.scope.full()}});
   }
-  HF_TRY(candidate.captured.digest, context.vault->store(vault::Tier::primary, *place.object));
+  if (is_folder) {
+    HF_TRY(candidate.captured, capture_folder(context, *place.object, *place.facts, before));
+  } else {
+    // While it is read a writer that the guard would divert waits: else its bytes would be read in the orphan.
+    HF_TRY(const std::optional<os::Handle> still, held_still(candidate.guard, *place.facts));
+    HF_TRY(candidate.captured.digest, context.vault->store(vault::Tier::primary, still ? *still : *place.object));
+    if (still) { HF_TRY(candidate.captured.facts, os::facts_of_open(*still)); }
+    candidate.identity = candidate.captured.facts.identity;
+  }
   candidate.pre_write.fnv1a = candidate.captured.digest.fnv1a;
   candidate.pre_write.byte_count = candidate.captured.digest.byte_count;
   candidate.pre_write.sha256 = candidate.captured.digest.sha256;
@@ -84,8 +96,10 @@ Result<void> capture_baseline(Context& context, Candidate& candidate) {
   return {};
 }
 
+// `superseded`: of a re-grant, the tenancy that ends in the same commit.
 Result<Tenancy> make_tenancy(Context& context, const Transition& transition, const AcquireRequest& request,
-                             const Candidate& candidate, Generation generation, const Caller& caller) {
+                             const Candidate& candidate, Generation generation, const Caller& caller,
+                             const Tenancy* superseded) {
   Tenancy tenancy;
   tenancy.scope = candidate.scope;
   tenancy.owner = request.owner;
@@ -95,17 +109,22 @@ Result<Tenancy> make_tenancy(Context& context, const Transition& transition, con
   tenancy.renew(transition.now, request.ttl_seconds);
   tenancy.holder = context.self;
   tenancy.bound = caller.bound;
+  tenancy.confined = request.confined && caller.bound;
   if (caller.bound) tenancy.client = caller.process;
   tenancy.control_epoch = transition.state.epoch.epoch;
   tenancy.os_lock = candidate.enforcement.to_json();
+  tenancy.enforced_at_grant = candidate.enforcement.enforced;
   tenancy.pre_write = candidate.pre_write;
   tenancy.identity = candidate.identity;
   tenancy.parent_identity = candidate.parent_identity;
   tenancy.event = evidence::new_event_id();
   HF_TRY(const auto last, context.store->last_ended(candidate.scope));
-  const std::string superseded =
-      last ? "the tenancy of generation " + last->tenancy.generation.text() + " ended by " + last->ended_by
-           : "the first tenancy of this resource";
+  const std::string parent = superseded != nullptr ? superseded->generation.text()
+                             : last                ? last->tenancy.generation.text()
+                                                   : "none";
+  const std::string reason = superseded != nullptr ? "the tenancy of generation " + parent + " ended by regrant"
+                             : last ? "the tenancy of generation " + parent + " ended by " + last->ended_by
+                                    : "the first tenancy of this resource";
   tenancy.contract = {{"fenced_resource", candidate.scope.full()},
                       {"operation_family", request.family},
                       {"consequence_class", request.consequence},
@@ -113,8 +132,8 @@ Result<Tenancy> make_tenancy(Context& context, const Transition& transition, con
                       {"generation", generation.text()},
                       {"issuer", {{"workspace_id", context.workspace_id()}, {"authority", "local"}}},
                       {"issued_at", tenancy.started_at},
-                      {"parent_generation", last ? last->tenancy.generation.text() : std::string("none")},
-                      {"supersession_reason", request.reason.empty() ? superseded : request.reason},
+                      {"parent_generation", parent},
+                      {"supersession_reason", request.reason.empty() ? reason : request.reason},
                       {"transition_authority",
                        "the workspace's transition mutex, under control epoch " + tenancy.control_epoch.text()}};
   return tenancy;
@@ -156,27 +175,38 @@ os::Identity identity_now(Context& context, const Scope& scope) {
   return place.ok() && place->facts ? place->facts->identity : os::Identity{};
 }
 
+constexpr std::size_t kQuickScopes = 16;  // more are captured outside the transition, however small they are
+
 struct Granted {
   std::vector<Tenancy> leases;
   bool any_new = false;
   bool any_regrant = false;
 };
 
-// A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition.
-// Of a re-grant the new guard stands before the old tenancy's end is checked and its guard drops, and the baseline is
-// captured after that check: nothing ungated becomes a baseline unseen.
-Result<void> prepare_under_transition(Context& context, Transition& transition, const AcquireRequest& request,
-                                      Candidate& candidate, const Tenancy* superseded) {
-  if (superseded != nullptr) {
-    const Tenancy old = *superseded;
-    HF_CHECK(take_guard(context, request, candidate));
-    auto ended = end_tenancy_now(context, transition, old, "regrant");
-    if (!ended.ok()) return std::move(ended).refusal();
-    return capture_baseline(context, candidate);
+// A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition;
+// a guard that was taken outside and has seen something since is taken again. Of a re-grant only the new guard is
+// taken: it stands before the old tenancy's end is checked and its guard drops.
+Result<void> prepare_under_transition(Context& context, const AcquireRequest& request, Candidate& candidate,
+                                      bool regrant, const std::shared_ptr<guard::Guard>& standing) {
+  if (regrant) {
+    // Two guards of one process on one object would take each other's diverts for a stranger's work: the one that
+    // stands goes on for the new generation.
+    if (standing && !request.no_guard && standing->check().ok()) {
+      candidate.guard = standing;
+      candidate.enforcement = standing->enforcement();
+      HF_TRY(const PinnedPlace place, pin_place(context.folder, candidate.scope, true));
+      candidate.parent_identity = place.parent_facts.identity;
+      return {};
+    }
+    return take_guard(context, request, candidate);
   }
-  const bool as_captured = candidate.ready && still_so(context, candidate.scope, candidate.captured);
-  if (as_captured) return {};
-  if (!candidate.ready) HF_CHECK(take_guard(context, request, candidate));
+  const bool guard_stands = candidate.guard == nullptr || candidate.guard->check().ok();
+  if (candidate.ready && guard_stands && still_so(context, candidate.scope, candidate.captured)) {
+    if (candidate.guard) candidate.enforcement = candidate.guard->enforcement();
+    return {};
+  }
+  candidate.guard.reset();
+  HF_CHECK(take_guard(context, request, candidate));
   return capture_baseline(context, candidate);
 }
 
@@ -190,6 +220,7 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
     HF_CHECK(end_what_is_due(context, transition, &candidate.scope));
     HF_TRY(const Verdict verdict,
            judge_acquisition(context, transition, request, candidate.scope, identity_now(context, candidate.scope)));
+    if (verdict == Verdict::grant) HF_CHECK(refuse_overtaking(context, transition.state, request, candidate.scope));
     if (verdict == Verdict::existing) {
       existing.emplace(candidate.scope.full(), *transition.state.find(candidate.scope));
     } else {
@@ -197,17 +228,30 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
     }
   }
   for (auto& [candidate, regrant] : wanted) {
-    HF_CHECK(prepare_under_transition(context, transition, request, *candidate,
-                                      regrant ? transition.state.find(candidate->scope) : nullptr));
+    const Tenancy* old = regrant ? transition.state.find(candidate->scope) : nullptr;
+    HF_CHECK(prepare_under_transition(context, request, *candidate, regrant,
+                                      old != nullptr ? context.guard_table.find(*old) : nullptr));
     HF_CHECK(check_requirement(request, *candidate));
     granted.any_regrant = granted.any_regrant || regrant;
   }
   authority::Batch batch;
+  // Of a re-grant the end is in the same commit as the grant: both or none. Its check comes before the new baseline is
+  // captured, so that nothing ungated becomes one unseen.
+  std::vector<PreparedEnd> superseded;
+  for (auto& [candidate, regrant] : wanted) {
+    if (!regrant) continue;
+    HF_TRY(PreparedEnd end, prepare_end_now(context, transition, *transition.state.find(candidate->scope), "regrant"));
+    HF_CHECK(capture_baseline(context, *candidate));
+    batch.ends.push_back(end.ended);
+    for (const evidence::Event& event : end.events) batch.events.push_back(event);
+    superseded.push_back(std::move(end));
+  }
   Counters issued = transition.state.counters;
   for (auto& [candidate, regrant] : wanted) {
     HF_TRY(const Generation generation, GenerationStore::next(issued));
     issued[candidate->scope.routing_key()] = generation.value;
-    HF_TRY(Tenancy tenancy, make_tenancy(context, transition, request, *candidate, generation, caller));
+    const Tenancy* old = regrant ? transition.state.find(candidate->scope) : nullptr;
+    HF_TRY(Tenancy tenancy, make_tenancy(context, transition, request, *candidate, generation, caller, old));
     batch.events.push_back(grant_event(tenancy, regrant));
     batch.grants.push_back(std::move(tenancy));
   }
@@ -217,6 +261,7 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
     HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
     granted.any_new = !granted.any_regrant;
   }
+  for (const PreparedEnd& end : superseded) (void)finish_end(context, end, transition.now);
   HF_FAULT_POINT("acquire_after_commit");
   for (const Candidate& candidate : candidates) {
     const auto found = std::find_if(grants.begin(), grants.end(),
@@ -242,10 +287,7 @@ Json answer_of(Context& context, const Granted& granted) {
   return Json{{"leases", std::move(leases)}, {"granted", how}};
 }
 
-}  // namespace
-
-Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller) {
-  HF_TRY(const AcquireRequest request, read_acquire_request(context, arguments));
+Result<Json> acquire_now(Context& context, const AcquireRequest& request, const Caller& caller) {
   std::vector<Candidate> candidates(request.scopes.size());
   std::vector<std::string> names;
   for (const Scope& scope : request.scopes) names.push_back(scope.full());
@@ -254,12 +296,15 @@ Result<Json> acquire(Context& context, const Json& arguments, const Caller& call
     // Ends what is due and refuses early, before anything is read or hashed; what is quick is granted at once.
     HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
     HF_CHECK(record_observations(context, transition));
-    bool quick = true;
+    bool quick = candidates.size() <= kQuickScopes;
     for (std::size_t at = 0; at < candidates.size(); ++at) {
       candidates[at].scope = request.scopes[at];
       HF_CHECK(end_what_is_due(context, transition, &candidates[at].scope));
       HF_TRY(const Verdict verdict, judge_acquisition(context, transition, request, candidates[at].scope,
                                                       identity_now(context, candidates[at].scope)));
+      if (verdict == Verdict::grant) {
+        HF_CHECK(refuse_overtaking(context, transition.state, request, request.scopes[at]));
+      }
       candidates[at].capture_outside = verdict == Verdict::grant;
       quick = quick && is_quick_to_look_at(context, candidates[at].scope);
     }
@@ -276,6 +321,73 @@ Result<Json> acquire(Context& context, const Json& arguments, const Caller& call
   HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
   HF_TRY(const Granted granted, grant(context, transition, request, candidates, caller));
   return answer_of(context, granted);
+}
+
+// A place in the queue for as long as it lives.
+class Turn {
+ public:
+  Turn(WaitQueue& queue, const std::vector<Scope>& scopes) : queue_(queue), place_(queue.enter(scopes)) {}
+  ~Turn() { queue_.leave(place_, granted_); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  const WaitQueue::Place& place() const { return place_; }
+  void granted() { granted_ = true; }
+
+ private:
+  WaitQueue& queue_;
+  WaitQueue::Place place_;
+  bool granted_ = false;
+};
+
+// Held under another name: its end frees no scope that overlaps, so it has to be asked for again.
+bool blocked_by_alias(const Json& holders, const std::vector<Scope>& scopes) {
+  return std::any_of(holders.begin(), holders.end(), [&](const Json& holder) {
+    const auto held = parse_canonical_scope(text_member(holder, "scope"));
+    return held.ok() &&
+           std::none_of(scopes.begin(), scopes.end(), [&](const Scope& one) { return overlaps(one, *held); });
+  });
+}
+
+// One try, then one for each time that it is this one's turn, and a last one at the end of the time.
+Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Caller& caller,
+                             const ProgressReport& progress) {
+  using std::chrono::steady_clock;
+  static constexpr std::int64_t kLookMs = 1000;
+  const auto began = steady_clock::now();
+  const auto give_up = began + std::chrono::seconds(request.wait_seconds);
+  Turn turn(context.waiting, request.scopes);
+  request.place = turn.place();
+  Json told;
+  Json holders = Json::array();
+  bool by_alias = false;
+  for (bool last = false;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - steady_clock::now()).count();
+    const bool may_try =
+        context.waiting.wait(turn.place(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kLookMs)));
+    if (context.waiting.is_closed()) return Refusal(Code::server_unreachable, "the server is ending");
+    if (caller.is_gone && caller.is_gone()) return Refusal(Code::server_answer_lost, "the one who waited is gone");
+    last = steady_clock::now() >= give_up;
+    if (may_try || last || by_alias) {
+      auto answer = acquire_now(context, request, caller);
+      if (answer.ok()) turn.granted();
+      if (answer.ok() || answer.refusal().code() != Code::lease_scope_conflict) return answer;
+      if (last) return std::move(answer).refusal().with("waited_seconds", request.wait_seconds);
+      holders = answer.refusal().details().value("holders", Json::array());
+      by_alias = blocked_by_alias(holders, request.scopes);
+    }
+    Json now = {{"place", context.waiting.before(turn.place(), request.scopes) + 1}, {"holders", holders}};
+    if (progress && now != told) progress(Json{{"waiting", now}});
+    told = std::move(now);
+  }
+}
+
+}  // namespace
+
+Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller, const ProgressReport& progress) {
+  HF_TRY(AcquireRequest request, read_acquire_request(context, arguments));
+  request.bound = caller.bound;
+  if (request.wait_seconds == 0 || !context.is_server()) return acquire_now(context, request, caller);
+  return acquire_in_turn(context, std::move(request), caller, progress);
 }
 
 }  // namespace holdfast::engine

@@ -9,6 +9,8 @@
 namespace holdfast::engine {
 namespace {
 
+constexpr std::uint64_t kWaitMaxSeconds = 7ULL * 24 * 3600;
+
 bool is_folder(Context& context, const Scope& scope) {
   auto place = pin_place(context.folder, scope, true);
   return place.ok() && place->facts && place->facts->kind == os::Kind::folder;
@@ -41,7 +43,7 @@ const Tenancy* alias_of(Context& context, const authority::Loaded& state, const 
                         const os::Identity& identity) {
   if (!identity.known() || !scope.is_file()) return nullptr;
   for (const auto& [full, held] : state.held) {
-    if (!held.scope.is_file() || held.scope == scope) continue;
+    if (!held.scope.is_file() || held.scope == scope || held.expired_at(context.clock.now())) continue;
     os::Identity at_scope = held.identity;
     if (const auto guard = context.guard_table.find(held)) at_scope = guard->identity();
     if (at_scope == identity) return &held;
@@ -52,20 +54,27 @@ const Tenancy* alias_of(Context& context, const authority::Loaded& state, const 
   return nullptr;
 }
 
+bool presents_keys_of(const AcquireRequest& request, const Tenancy& held) {
+  return request.keys && request.keys->owner == held.owner && request.keys->task_id == held.task_id &&
+         request.keys->generation == held.generation && request.keys->started_at == held.started_at;
+}
+
 Result<Verdict> judge_existing(Context& context, const AcquireRequest& request, const Tenancy& held) {
   const os::Liveness liveness = holder_liveness(context, held);
   if (!held.holder.is_server || liveness == os::Liveness::alive) {
-    const bool client_gone = held.client && os::liveness_of(*held.client) == os::Liveness::dead;
+    const bool client_gone = held.client && client_liveness(held) == os::Liveness::dead;
+    if ((held.bound || request.bound) && !client_gone && !presents_keys_of(request, held)) {
+      return conflict(context, held.scope, {&held}, " is bound to another process of yours", context.clock.now());
+    }
     return request.fresh || client_gone ? Verdict::regrant : Verdict::existing;
   }
   Json details = {{"scope", held.scope.full()},
                   {"holder", describe_holder(held, context.clock.now())},
                   {"liveness", os::name_of(liveness)},
-                  {"enforced_at_grant", guard::Enforcement::from_json(held.os_lock).enforced}};
+                  {"enforced_at_grant", held.enforced_at_grant}};
   if (liveness == os::Liveness::dead) {
-    const bool all_keys = request.keys && request.keys->owner == held.owner && request.keys->task_id == held.task_id &&
-                          request.keys->generation == held.generation && request.keys->started_at == held.started_at;
-    if (guard::Enforcement::from_json(held.os_lock).enforced || all_keys) return Verdict::regrant;
+    const bool proven = held.enforced_at_grant || presents_keys_of(request, held);
+    if (proven) return Verdict::regrant;
     return Refusal(Code::dead_holder_not_proven,
                    "dead_holder_not_proven: the server of " + held.scope.display() +
                        " is gone, but the tenancy was not enforced when it was granted",
@@ -74,6 +83,35 @@ Result<Verdict> judge_existing(Context& context, const AcquireRequest& request, 
   return Refusal(Code::dead_holder_not_proven,
                  "dead_holder_not_proven: whether the server of " + held.scope.display() + " lives cannot be told",
                  std::move(details));
+}
+
+}  // namespace
+
+namespace {
+
+os::Identity identity_at(Context& context, const Scope& scope) {
+  if (!scope.is_file()) return {};
+  auto place = pin_place(context.folder, scope, true);
+  return place.ok() && place->facts ? place->facts->identity : os::Identity{};
+}
+
+// All or none is no way around the conflict rules: what two requests may not hold, one may not either.
+Result<void> refuse_rivals_in_one_request(Context& context, const AcquireRequest& request) {
+  for (std::size_t at = 0; at < request.scopes.size(); ++at) {
+    const Scope& scope = request.scopes[at];
+    const os::Identity identity = identity_at(context, scope);
+    for (std::size_t earlier = 0; earlier < at; ++earlier) {
+      const Scope& other = request.scopes[earlier];
+      const bool nested_file = scope.is_file() && is_below(scope, other) && !is_folder(context, scope);
+      const bool alias = identity.known() && identity == identity_at(context, other);
+      if (!alias && (nested_file || !overlaps(scope, other))) continue;
+      return Refusal(Code::lease_scope_conflict,
+                     "lease_scope_conflict: " + scope.display() + " and " + other.display() +
+                         (alias ? " are two names of one object" : " overlap") + ", in one request",
+                     Json{{"scope", scope.full()}, {"holders", Json::array()}, {"with", other.full()}});
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -87,6 +125,7 @@ Result<AcquireRequest> read_acquire_request(Context& context, const Json& json) 
   if (ttl) { HF_TRY(request.ttl_seconds, parse_ttl(*ttl)); }
   HF_TRY(request.fresh, arguments.flag("fresh"));
   HF_TRY(request.no_guard, arguments.flag("no_guard"));
+  HF_TRY(request.confined, arguments.flag("confined"));
   HF_TRY(const auto require, arguments.optional_text("require"));
   request.require = require.value_or("");
   HF_TRY(const auto reason, arguments.optional_text("reason"));
@@ -95,6 +134,9 @@ Result<AcquireRequest> read_acquire_request(Context& context, const Json& json) 
   request.family = family.value_or("write");
   HF_TRY(const auto consequence, arguments.optional_text("consequence"));
   request.consequence = consequence.value_or("reversible_by_vault");
+  HF_TRY(const auto wait, arguments.number("wait_seconds"));
+  request.wait_seconds = wait.value_or(0);
+  if (request.wait_seconds > kWaitMaxSeconds) return usage("wait_seconds is more than a week");
   if (json.contains("keys") && json["keys"].is_object()) {
     Json record = json["keys"];
     if (record.contains("task_id")) record["task"] = record["task_id"];
@@ -108,7 +150,23 @@ Result<AcquireRequest> read_acquire_request(Context& context, const Json& json) 
       request.scopes.push_back(std::move(scope));
     }
   }
+  std::sort(request.scopes.begin(), request.scopes.end(),
+            [](const Scope& one, const Scope& other) { return one.full() < other.full(); });
+  HF_CHECK(refuse_rivals_in_one_request(context, request));
   return request;
+}
+
+Result<void> refuse_overtaking(Context& context, const authority::Loaded& state, const AcquireRequest& request,
+                               const Scope& scope) {
+  const std::size_t before = context.waiting.before(request.place, {scope});
+  if (before == 0) return {};
+  for (const auto& [full, held] : state.held) {
+    if (is_below(scope, held.scope) && held.owner == request.owner && held.task_id == request.task_id) return {};
+  }
+  return Refusal(Code::lease_scope_conflict,
+                 "lease_scope_conflict: " + scope.display() + " is free, and " + std::to_string(before) +
+                     (before == 1 ? " who came earlier waits for it" : " who came earlier wait for it"),
+                 Json{{"scope", scope.full()}, {"holders", Json::array()}, {"waiting", before}});
 }
 
 Result<Verdict> judge_acquisition(Context& context, Transition& transition, const AcquireRequest& request,

@@ -14,17 +14,26 @@ struct AcquireRequest {
   std::int64_t ttl_seconds = kTtlMaxSeconds;
   bool fresh = false;
   bool no_guard = false;
+  bool confined = false;  // of `run`: what its program writes below is its own
   std::string require;
   std::string reason;
   std::string family;
   std::string consequence;
   std::optional<TenancyKeys> keys;  // of --lease FILE: proof for a dead server's tenancy
   std::vector<Scope> scopes;
+  std::uint64_t wait_seconds = 0;
+  bool bound = false;      // asked for by a `hold`: it never joins a tenancy
+  WaitQueue::Place place;  // in the queue; null for one who does not wait
 };
 
 Result<AcquireRequest> read_acquire_request(Context& context, const Json& json);
 
 enum class Verdict { grant, existing, regrant };
+
+// Whoever came earlier and waits is not overtaken: lease_scope_conflict that says how many. Not for a scope below what
+// the owner holds already.
+Result<void> refuse_overtaking(Context& context, const authority::Loaded& state, const AcquireRequest& request,
+                               const Scope& scope);
 
 // `identity` is of the object that bears the scope now: another name of a held object is a conflict.
 Result<Verdict> judge_acquisition(Context& context, Transition& transition, const AcquireRequest& request,

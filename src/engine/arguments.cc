@@ -54,7 +54,9 @@ Result<bool> Arguments::flag(const char* name) const {
 Result<std::optional<std::uint64_t>> Arguments::number(const char* name) const {
   if (!has(name) || json_[name].is_null()) return std::optional<std::uint64_t>();
   const auto value = exact_u64(json_[name]);
-  if (!value) {
+  // Whoever sent it as a number may have rounded it already.
+  const bool rounded = json_[name].is_number() && value && *value > (1ULL << 53U);
+  if (!value || rounded) {
     return Refusal(Code::number_invalid,
                    std::string(name) + " is no unsigned 64-bit decimal integer: " +
                        printable(json_[name].is_string() ? json_[name].get<std::string>() : dump_ascii(json_[name])));

@@ -69,17 +69,25 @@ std::vector<guard::Observation> Unrecorded::take() {
 }
 
 void Unrecorded::put_back(std::vector<guard::Observation> observations) {
-  static constexpr std::ptrdiff_t kKeptMax = 1000;
+  static constexpr std::size_t kKeptMax = 1000;
   const std::scoped_lock lock(mutex_);
   std::move(waiting_.begin(), waiting_.end(), std::back_inserter(observations));
-  const auto count = static_cast<std::ptrdiff_t>(observations.size());
-  if (count > kKeptMax) observations.erase(observations.begin(), observations.end() - kKeptMax);
+  // Faults and bytes are never given up; of the rest the oldest are counted in the next one.
+  std::size_t surplus = observations.size() > kKeptMax ? observations.size() - kKeptMax : 0;
+  std::erase_if(observations, [&](const guard::Observation& seen) {
+    const bool dropped = surplus > 0 && seen.fault.empty() && !seen.bytes;
+    if (dropped) --surplus, ++not_kept_;
+    return dropped;
+  });
+  if (not_kept_ > 0 && !observations.empty()) observations.front().facts["not_kept"] = not_kept_;
   waiting_ = std::move(observations);
+  tried_ = std::chrono::steady_clock::now();
 }
 
-bool Unrecorded::empty() const {
+bool Unrecorded::are_due() const {
+  static constexpr std::chrono::seconds kPause{2};
   const std::scoped_lock lock(mutex_);
-  return waiting_.empty();
+  return !waiting_.empty() && std::chrono::steady_clock::now() - tried_ >= kPause;
 }
 
 std::string Context::workspace_id() const { return text_member(config, "workspace_id"); }
@@ -118,6 +126,14 @@ os::Liveness holder_liveness(Context& context, const Tenancy& tenancy) {
   return server_liveness(context.folder.squad, *context.files, tenancy.holder.process, tenancy.holder.session);
 }
 
+os::Liveness client_liveness(const Tenancy& tenancy) {
+  if (!tenancy.client) return os::Liveness::unknown;
+  const os::Liveness client = os::liveness_of(*tenancy.client);
+  if (!tenancy.command || client == os::Liveness::alive) return client;
+  const os::Liveness command = os::liveness_of(*tenancy.command);
+  return command == os::Liveness::alive || client == os::Liveness::dead ? command : client;
+}
+
 guard::Enforcement current_enforcement(Context& context, const Tenancy& tenancy, os::Liveness liveness) {
   guard::Enforcement recorded = guard::Enforcement::from_json(tenancy.os_lock);
   if (const auto guard = context.guard_table.find(tenancy)) return guard->enforcement();
@@ -151,6 +167,12 @@ Result<void> walk_again(Context& context, const Scope& scope) {
 Result<std::optional<Json>> waiting_reconciliation(Context& context, const Scope& scope) {
   HF_TRY(const auto records, context.records->all(evidence::RecordKind::reconcile));
   for (const Json& found : records) {
+    if (found.value("unreadable", Json()) == Json(true)) {
+      return Refusal(Code::state_unreadable,
+                     "state_unreadable: a reconciliation record cannot be read, so nothing says that it is not about " +
+                         scope.display() + ": " + text_member(found, "reason"),
+                     Json{{"scope", scope.full()}, {"record", found}});
+    }
     if (text_member(found, "scope") == scope.full() && text_member(found, "state") == "open") {
       return std::optional<Json>(found);
     }

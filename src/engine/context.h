@@ -1,5 +1,6 @@
 // What the stages of the flow share inside the engine: the open workspace and its parts. Private to engine/.
 #pragma once
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "authority/tenancy_store.h"
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/waiting.h"
 #include "evidence/chain.h"
 #include "evidence/records.h"
 #include "guard/guard.h"
@@ -56,12 +58,14 @@ class ScopeTurns {
 class Unrecorded {
  public:
   std::vector<guard::Observation> take();
-  void put_back(std::vector<guard::Observation> observations);  // the newest thousand are kept
-  bool empty() const;
+  void put_back(std::vector<guard::Observation> observations);
+  bool are_due() const;  // some wait, and the last try is two seconds ago
 
  private:
   mutable std::mutex mutex_;
   std::vector<guard::Observation> waiting_;
+  std::chrono::steady_clock::time_point tried_;
+  std::uint64_t not_kept_ = 0;
 };
 
 struct Context {
@@ -77,7 +81,10 @@ struct Context {
   std::unique_ptr<guard::Guards> guards;  // server mode only
   GuardTable guard_table;
   Unrecorded unrecorded;
+  std::set<std::string>
+      unsettled;  // under the transition: scopes with an intent that is neither settled nor classified
   ScopeTurns scope_turns;
+  WaitQueue waiting;
   Json config;
   Holder self;
   SystemClock clock;
@@ -107,6 +114,8 @@ Result<std::vector<std::string>> record(Context& context, Transition& transition
 
 // Whether the server (or process) that holds a tenancy lives; this very server is alive.
 os::Liveness holder_liveness(Context& context, const Tenancy& tenancy);
+// Of those that a lease is bound to, `hold` and its command: dead only where every one is; unknown where nobody is.
+os::Liveness client_liveness(const Tenancy& tenancy);
 
 // os_lock as it is now: as recorded, or as the living guard says, or nothing where the holder is gone.
 guard::Enforcement current_enforcement(Context& context, const Tenancy& tenancy, os::Liveness liveness);

@@ -5,19 +5,34 @@
 // end_tenancy(). Nothing is restored, nothing deleted: diverging bytes go to Amber and stay where they are.
 #pragma once
 #include "engine/context.h"
+#include "engine/manifest.h"
 
 namespace holdfast::engine {
+
+// What is below a folder, and, at an end, how that differs from what was captured.
+struct FolderSight {
+  Tree tree;
+  Comparison comparison;
+};
 
 // What is at a scope: the bytes' digest, and the facts by which a later look tells whether it is still so.
 struct Sight {
   std::string kind = "none";  // file folder none other unverifiable
-  ContentDigest digest;       // of a file
-  os::Facts facts;            // of a file
+  ContentDigest digest;       // of a file, or of a folder's manifest
+  os::Facts facts;            // of a file or folder
   std::string reason;         // of unverifiable
   bool archived = false;      // the bytes are in Amber
+  std::shared_ptr<const FolderSight> folder = {};
 };
 
-Sight look_at(Context& context, const Scope& scope, bool archive, const os::Progress& progress = {});
+// The guarded object, opened so that it stands still while the handle is open; nullopt where no guard can do that or it
+// no longer bears the name with these facts (a divert's twin does: it has the same bytes).
+Result<std::optional<os::Handle>> held_still(const std::shared_ptr<guard::Guard>& guard, const os::Facts& at_name);
+
+// Of a folder only that it is one. With the scope's guard, what is read stands still.
+Sight look_at(Context& context, const Scope& scope, bool archive, const std::shared_ptr<guard::Guard>& guard = nullptr);
+// For the end of a tenancy: archives, and reads a folder. With the sight before, only what changed since is read.
+Sight look_at_end_of(Context& context, const Tenancy& tenancy, const Sight* before = nullptr);
 // Whether looking, hashing and archiving take so little time that they may happen inside the transition.
 bool is_quick_to_look_at(Context& context, const Scope& scope);
 bool still_so(Context& context, const Scope& scope, const Sight& sight);
@@ -25,27 +40,39 @@ bool still_so(Context& context, const Scope& scope, const Sight& sight);
 struct ContentCheck {
   Json document;  // content_check of Exhibit 5
   bool mismatch = false;
-  std::string amber_kind;  // post_edit quarantine_ungated none
+  std::string amber_kind;                // post_edit quarantine_ungated none
+  std::vector<Difference> ungated = {};  // of a folder
 };
 
 // Compares what is there with post_sha256, or with the captured FNV-1a and length where no gated write happened.
 ContentCheck check_content(const Tenancy& tenancy, const Sight& sight);
 
-struct End {
-  Json document;  // Exhibit 5
-  std::string event;
-  std::vector<evidence::Event> also;  // appended with the end (the force record)
+// An end that was checked and whose bytes are kept, and that no commit has made true yet.
+struct PreparedEnd {
+  EndedTenancy ended;
+  std::vector<evidence::Event> events;
+  ContentCheck check;
+  Json quarantine_id = nullptr;
 };
+Result<PreparedEnd> prepare_end(Context& context, Transition& transition, const Tenancy& tenancy,
+                                const std::string& ended_by, const Sight& sight, std::vector<evidence::Event> also);
+// The same of a tenancy as it is now: guard asked, intents settled, observations recorded. `seen` spares looking where
+// it still holds.
+Result<PreparedEnd> prepare_end_now(Context& context, Transition& transition, const Tenancy& tenancy,
+                                    const std::string& ended_by, const Sight* seen = nullptr);
+// After the commit: the guard drops, whoever waits is woken. Exhibit 5.
+Json finish_end(Context& context, const PreparedEnd& end, const Instant& now);
 
-// Under the transition: the check, the records, the event, the tenancy's end, then the guard.
-Result<End> end_tenancy(Context& context, Transition& transition, const Tenancy& tenancy, const std::string& ended_by,
-                        const Sight& sight, std::vector<evidence::Event> also = {});
-// The same, looking now.
-Result<End> end_tenancy_now(Context& context, Transition& transition, const Tenancy& tenancy,
-                            const std::string& ended_by);
+// Prepared, committed, finished. Exhibit 5.
+Result<Json> end_tenancy(Context& context, Transition& transition, const Tenancy& tenancy, const std::string& ended_by,
+                         const Sight& sight, std::vector<evidence::Event> also = {});
+Result<Json> end_tenancy_now(Context& context, Transition& transition, const Tenancy& tenancy,
+                             const std::string& ended_by, const Sight* seen = nullptr);
 
-// Ends every tenancy that has expired or was revoked and overlaps `scope` (nullptr: every one).
-Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope);
+// Ends every tenancy that has expired or was revoked and overlaps `scope` (nullptr: every one). `seen`: what was looked
+// at before the transition.
+Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope,
+                             const std::map<std::string, Sight>& seen = {});
 
 Result<Json> release(Context& context, const Json& arguments, const Caller& caller);
 

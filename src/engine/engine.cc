@@ -8,15 +8,21 @@
 #include "base/json.h"
 #include "engine/acquire.h"
 #include "engine/arguments.h"
+#include "engine/command.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/evidence_export.h"
 #include "engine/heartbeat.h"
 #include "engine/listing.h"
 #include "engine/observing.h"
 #include "engine/operator.h"
+#include "engine/prune.h"
 #include "engine/reconcile.h"
+#include "engine/recover.h"
+#include "engine/tasks.h"
 #include "engine/workspace.h"
 #include "engine/write.h"
+#include "scope/resolve.h"
 
 namespace holdfast {
 
@@ -36,7 +42,7 @@ struct Call {
   const Json& arguments;
   const Caller& caller;
   ContentSource* content;
-  const std::function<void(std::uint64_t)>& progress;
+  const ProgressReport& progress;
 };
 
 struct Verb {
@@ -55,7 +61,13 @@ Result<Json> read_inline(const Call& call) {
 const std::map<std::string, Verb>& verbs() {
   static const std::map<std::string, Verb> table = {
       {"scope", {false, [](const Call& c) { return engine::scope_document(c.context, c.arguments); }}},
-      {"acquire", {true, [](const Call& c) { return engine::acquire(c.context, c.arguments, c.caller); }}},
+      {"acquire", {true, [](const Call& c) { return engine::acquire(c.context, c.arguments, c.caller, c.progress); }}},
+      {"command_begin", {true, [](const Call& c) { return engine::command_begin(c.context, c.arguments, c.caller); }}},
+      {"command_end", {true, [](const Call& c) { return engine::command_end(c.context, c.arguments, c.caller); }}},
+      {"task_set", {true, [](const Call& c) { return engine::task_set(c.context, c.arguments); }}},
+      {"task_show", {false, [](const Call& c) { return engine::task_show(c.context, c.arguments); }}},
+      {"vault_prune", {true, [](const Call& c) { return engine::vault_prune(c.context, c.arguments); }}},
+      {"bind", {true, [](const Call& c) { return engine::bind(c.context, c.arguments, c.caller); }}},
       {"heartbeat", {true, [](const Call& c) { return engine::heartbeat(c.context, c.arguments, c.caller); }}},
       {"release", {true, [](const Call& c) { return engine::release(c.context, c.arguments, c.caller); }}},
       {"write", {true, [](const Call& c) { return engine::write(c.context, c.arguments, c.content, c.progress); }}},
@@ -157,7 +169,7 @@ bool Engine::is_mutating(const std::string& verb) {
 bool Engine::knows(const std::string& verb) { return verbs().contains(verb); }
 
 Result<Json> Engine::perform(const Json& request, const Caller& caller, ContentSource* content,
-                             const std::function<void(std::uint64_t)>& progress) {
+                             const ProgressReport& progress) {
   Context& context = *state_->context;
   const std::string verb = text_member(request, "verb");
   const Json arguments = request.is_object() ? request.value("arguments", Json::object()) : Json();
@@ -180,45 +192,38 @@ Result<Engine::Bytes> Engine::open_bytes(const Json& request) {
   return engine::read_bytes(*state_->context, arguments);
 }
 
+Result<Engine::Place> Engine::open_place(const std::string& text) {
+  HF_TRY(const Scope scope, parse_canonical_scope(text));
+  if (!scope.is_file()) return Place{std::nullopt, "none", false};
+  HF_TRY(PinnedPlace place, pin_place(state_->context->folder, scope, true));
+  std::string kind = "none";
+  if (place.facts) {
+    kind = place.facts->kind == os::Kind::folder ? "folder" : place.facts->kind == os::Kind::regular ? "file" : "other";
+  }
+  return Place{std::move(place.object), std::move(kind), scope.relative().empty()};
+}
+
 Result<Json> Engine::recover(const Caller&) { return engine::recover(*state_->context); }
 
 int Engine::tick() {
   Context& context = *state_->context;
-  auto observations =
-      context.guards ? context.guards->wait_for_observations(kTickMs) : std::vector<guard::Observation>();
-  const Instant now = context.clock.now();
-  bool due = !observations.empty() || !context.unrecorded.empty();
-  if (const auto tenancies = context.store->peek_tenancies(); tenancies.ok()) {
-    const auto epoch = context.store->peek_epoch();
-    for (const Tenancy& tenancy : *tenancies) {
-      const bool client_gone =
-          tenancy.bound && tenancy.client && os::liveness_of(*tenancy.client) == os::Liveness::dead;
-      due = due || tenancy.expired_at(now) || client_gone || (epoch.ok() && tenancy.control_epoch < epoch->epoch);
-    }
-  }
+  const bool observed = context.guards && context.guards->wait_until_observed(kTickMs);
+  const bool due = observed || context.unrecorded.are_due() || engine::is_anything_due(context);
   if (!due) return context.guards ? 0 : kTickMs;
+  const auto seen = engine::look_at_what_is_due(context);
   auto transition = engine::begin_transition(context);
-  if (!transition.ok()) {
-    context.unrecorded.put_back(std::move(observations));
-    return kTickMs;
-  }
-  (void)engine::record_observations(context, *transition, std::move(observations));
-  (void)engine::end_what_is_due(context, *transition, nullptr);
-  std::vector<Tenancy> orphaned;
-  for (const auto& [full, tenancy] : transition->state.held) {
-    if (tenancy.bound && tenancy.client && os::liveness_of(*tenancy.client) == os::Liveness::dead) {
-      orphaned.push_back(tenancy);
-    }
-  }
-  for (const Tenancy& tenancy : orphaned) {
-    (void)engine::end_tenancy_now(context, *transition, tenancy, "client_death");
-  }
+  if (!transition.ok()) return kTickMs;
+  (void)engine::record_observations(context, *transition);
+  engine::end_what_became_due(context, *transition, seen);
   return context.guards ? 0 : kTickMs;
 }
+
+void Engine::end_waiting() { state_->context->waiting.close(); }
 
 void Engine::shut_down() {
   Context& context = *state_->context;
   if (context.guards) {
+    context.guards->settle_orphans();
     if (auto transition = engine::begin_transition(context); transition.ok()) {
       (void)engine::record_observations(context, *transition);
     }

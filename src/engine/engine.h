@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "holdfast/result.h"
@@ -35,7 +36,13 @@ class ContentSource {
 struct Caller {
   os::ProcessIdentity process;  // of the verb that asks
   bool bound = false;           // `hold`, `run`, a bridge: the lease ends when this process is proven gone
+  // Whether it is still there to be answered; asked while it waits. Empty: it is.
+  std::function<bool()> is_gone = {};
 };
+
+// What long work says on its way: {"done":BYTES} of a write, {"waiting":{"place","holders","waited_seconds"}} of an
+// acquire that waits.
+using ProgressReport = std::function<void(const Json&)>;
 
 enum class EngineMode { observer, direct, server };
 
@@ -55,7 +62,7 @@ class Engine {
   static bool knows(const std::string& verb);
 
   Result<Json> perform(const Json& request, const Caller& caller, ContentSource* content = nullptr,
-                       const std::function<void(std::uint64_t)>& progress = {});
+                       const ProgressReport& progress = {});
 
   // For `read` and `quarantine export`: the bytes themselves, opened, and the document that describes them.
   struct Bytes {
@@ -64,10 +71,21 @@ class Engine {
   };
   Result<Bytes> open_bytes(const Json& request);
 
+  // For `run`: the object of a canonical file scope, opened without following links; whether it is the workspace
+  // itself.
+  struct Place {
+    std::optional<os::Handle> object;  // nullopt: nothing is there, or it cannot be opened
+    std::string kind;                  // file folder other none
+    bool is_workspace = false;
+  };
+  Result<Place> open_place(const std::string& scope);
+
   // Server mode: what is due now. Returns the number of milliseconds until it should be called again (at most 100).
   int tick();
   // Server mode: on start, before serving: settle or classify intents, release what a dead client had bound.
   Result<Json> recover(const Caller& caller);
+  // Nobody waits any longer: those who do are refused with server_unreachable. Before shut_down().
+  void end_waiting();
   // Ends the guards; tenancies stay.
   void shut_down();
 

@@ -23,13 +23,14 @@ Result<std::string> keep_foreign(Context& context, const Instant& now, const Sco
 }
 
 Result<RecordedFault> record_fault(Context& context, Transition& transition, replace::Intent& intent,
-                                   const replace::Plan& plan, const replace::Fault& fault) {
+                                   const replace::Plan& plan, const replace::Fault& fault, Json more) {
   RecordedFault recorded;
   recorded.id = evidence::Records::new_id(evidence::RecordKind::reconcile);
   recorded.record =
       replace::fault_record(plan, fault, recorded.id, context.self.process.pid, format_wall(transition.now.wall_us));
   recorded.record["operation_id"] = intent.operation_id;
-  recorded.record["generation"] = intent.command.value("generation", "");
+  recorded.record["generation"] = text_member(intent.command, "generation");
+  recorded.record.update(more);
   evidence::Event event;
   event.kind = "publish_fault";
   event.id = evidence::new_event_id();

@@ -12,7 +12,7 @@ struct RecordedFault {
 
 // Puts the record, appends the event, marks the tenancy where one is held, and the intent.
 Result<RecordedFault> record_fault(Context& context, Transition& transition, replace::Intent& intent,
-                                   const replace::Plan& plan, const replace::Fault& fault);
+                                   const replace::Plan& plan, const replace::Fault& fault, Json more = Json::object());
 
 // A fault that a watch or a check noticed between two acts becomes such a record as well, where none is open on the
 // scope: what was held last stays restorable, and no write goes on until somebody decides. `event` is the

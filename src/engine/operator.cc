@@ -51,7 +51,9 @@ Result<Json> epoch_change(Context& context, const Json& json, const std::string&
   if (verb == "epoch_advance") {
     // The revocation stands with the epoch; the ends, with their checks, follow.
     document["revoked_leases"] = revoked;
-    HF_CHECK(end_what_is_due(context, transition, nullptr));
+    if (auto ended = end_what_is_due(context, transition, nullptr); !ended.ok()) {
+      document["ends_still_due"] = ended.refusal().message();
+    }
   }
   return document;
 }
@@ -87,12 +89,13 @@ Result<Json> generations_repair(Context& context, const Json& json) {
                  {"high_water", repaired.high_water.text()},
                  {"control_epoch", repaired.epoch.text()},
                  {"found", repaired.found}};
-  HF_TRY(const auto ids, context.chain->append({std::move(event)}, now));
+  auto ids = context.chain->append({std::move(event)}, now);
+  if (!ids.ok()) return std::move(ids).refusal().with_effect(Effect::applied);
   return Json{{"repaired", true},
               {"high_water", repaired.high_water.text()},
               {"control_epoch", repaired.epoch.text()},
               {"found", repaired.found},
-              {"evidence", ids.front()}};
+              {"evidence", ids->front()}};
 }
 
 }  // namespace holdfast::engine

@@ -5,6 +5,7 @@
 #include "base/piece.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
+#include "engine/prune.h"
 #include "engine/write.h"
 #include "replace/intent.h"
 #include "scope/resolve.h"
@@ -31,6 +32,12 @@ Result<Json> close(Context& context, Transition& transition, Json record, const 
     return Refusal(Code::destination_unverifiable, "destination_unverifiable: " + sight.reason,
                    Json{{"scope", scope.full()}});
   }
+  if (decision == "restore" && sight.digest.sha256 != text_member(record, "preimage_sha256")) {
+    return Refusal(Code::destination_content_diverged,
+                   "destination_content_diverged: what was restored is no longer at " + scope.display(),
+                   Json{{"scope", scope.full()}, {"reconcile", record}})
+        .with_effect(Effect::applied);
+  }
   evidence::Event event;
   event.kind = "reconciled";
   event.id = evidence::new_event_id();
@@ -48,6 +55,7 @@ Result<Json> close(Context& context, Transition& transition, Json record, const 
   if (const Tenancy* held = transition.state.find(scope); held != nullptr) {
     Tenancy settled = *held;
     settled.post_sha256 = sight.kind == "file" ? sight.digest.sha256 : "";
+    settled.post_absent = sight.kind == "none";
     if (sight.kind == "file") settled.identity = sight.facts.identity;
     settled.os_lock["fault"] = nullptr;
     if (const auto guard = context.guard_table.find(settled)) {
@@ -82,7 +90,7 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
   HF_TRY(replacement.keys, arguments.keys());
   replacement.scope_text = text_member(record, "scope");
   replacement.current_folder = "/";
-  replacement.operation_id = "restore-" + text_member(record, "id");
+  replacement.operation_id = "restore-" + text_member(record, "id") + "-" + random_hex(4);  // each try is its own
   replacement.family = "restore";
   replacement.allow_hard_links = true;
   replacement.restores_reconciliation = true;
@@ -149,6 +157,11 @@ Result<Json> reconcile_resolve(Context& context, const Json& json) {
   HF_TRY(const std::string id, arguments.text("id"));
   HF_TRY(const std::string decision, arguments.text("decision"));
   HF_TRY(const auto reason, arguments.optional_text("reason"));
+  if (id.starts_with("q-")) {
+    if (decision != "accept") return usage("set-aside bytes are accepted; nothing is restored from them by a verb");
+    if (!reason) return usage("reason is missing");
+    return accept_quarantine(context, id, *reason);
+  }
   HF_TRY(Json record, open_record(context, id));
   if (decision == "restore") return restore(context, json, record, reason.value_or("none given"));
   if (decision != "accept") return usage("decision is neither accept nor restore");

@@ -11,6 +11,5 @@ Result<Json> reconcile_resolve(Context& context, const Json& arguments);
 
 // Settles or classifies every intent that a crash left prepared; sets unreadable records aside; ends what is due and
 // what a dead client had bound. {"recovered":[…],"waiting":[…]}
-Result<Json> recover(Context& context);
 
 }  // namespace holdfast::engine

@@ -1,3 +1,5 @@
+#include "engine/recover.h"
+
 #include <set>
 
 #include "base/fault_point.h"
@@ -17,6 +19,7 @@ struct Looked {
   replace::Found found;
   std::optional<PinnedPlace> place;
   std::optional<os::Handle> temporary;
+  std::string temporary_sha256;
 };
 
 Looked look(Context& context, const Scope& scope, const replace::Intent& intent) {
@@ -37,6 +40,7 @@ Looked look(Context& context, const Scope& scope, const replace::Intent& intent)
     auto object = os::open_for_reading(place->parent, intent.temporary_name);
     if (object.ok()) {
       if (const auto facts = os::facts_of_open(*object); facts.ok()) looked.found.at_temporary = facts->identity;
+      if (const auto digest = os::sha256_of_open(*object); digest.ok()) looked.temporary_sha256 = digest->sha256;
       looked.temporary = std::move(*object);
     }
   }
@@ -44,15 +48,23 @@ Looked look(Context& context, const Scope& scope, const replace::Intent& intent)
   return looked;
 }
 
+// A divert gives the preimage's bytes another object: what bears the temporary name is ours by identity or by content.
+bool is_foreign_at_temporary(const replace::Intent& intent, const Looked& looked) {
+  if (!looked.temporary || !looked.found.at_temporary) return false;
+  const os::Identity& found = *looked.found.at_temporary;
+  if (found == intent.staged || found == intent.preimage.identity) return false;
+  return !intent.preimage.exists || looked.temporary_sha256 != intent.preimage.sha256;
+}
+
 // What bears the temporary name goes only once its bytes are in the vault: ours (T, or the preimage) to Primary,
 // anything else to Amber with a quarantine record.
 Result<Json> clear_temporary(Context& context, Transition& transition, const Scope& scope,
                              const replace::Intent& intent, Looked& looked) {
   if (!looked.temporary) return Json(nullptr);
-  const os::Identity identity = *looked.found.at_temporary;
+  const os::Identity identity = looked.found.at_temporary.value_or(os::Identity());
   Json kept = nullptr;
-  if (identity == intent.staged || identity == intent.preimage.identity) {
-    if (identity == intent.preimage.identity) {
+  if (!is_foreign_at_temporary(intent, looked)) {
+    if (!(identity == intent.staged)) {
       auto stored = context.vault->store(vault::Tier::primary, *looked.temporary);
       if (!stored.ok()) return std::move(stored).refusal();
     }
@@ -60,7 +72,8 @@ Result<Json> clear_temporary(Context& context, Transition& transition, const Sco
     HF_TRY(kept, keep_foreign(context, transition.now, scope, *looked.temporary, "displaced_foreign",
                               Json{{"operation_id", intent.operation_id}}));
   }
-  HF_CHECK(os::remove_name(looked.place->parent, intent.temporary_name));
+  // Where the folder does not let it go, it is named instead of keeping everything else from being recovered.
+  (void)os::remove_name(looked.place->parent, intent.temporary_name);
   return kept;
 }
 
@@ -81,7 +94,10 @@ Result<void> settle(Context& context, Transition& transition, const Scope& scope
   const std::string generation = text_member(intent.command, "generation");
   Json outcome =
       replace::success_document(plan_from(intent, scope), *looked.found.destination, intent.operation_id, generation);
+  // No guard stood by: what was compared is the object and its bytes.
   outcome["recovered"] = true;
+  outcome["verification"] = "recovered";
+  outcome["new_long_term_guard"] = nullptr;
   evidence::Event event;
   event.kind = "write_recovered";
   event.id = evidence::new_event_id();
@@ -94,6 +110,7 @@ Result<void> settle(Context& context, Transition& transition, const Scope& scope
     Tenancy written = *held;
     if (!written.event.empty()) event.parents.push_back(written.event);
     written.post_sha256 = intent.planned_sha256;
+    written.post_absent = false;
     written.last_operation_id = intent.operation_id;
     written.identity = *looked.found.destination;
     batch.updates.push_back(std::move(written));
@@ -109,7 +126,12 @@ Result<void> settle(Context& context, Transition& transition, const Scope& scope
 Result<Json> classify_one(Context& context, Transition& transition, replace::Intent& intent) {
   HF_TRY(const Scope scope, parse_canonical_scope(intent.scope));
   Looked looked = look(context, scope, intent);
-  const replace::Verdict verdict = replace::classify(intent, looked.found);
+  replace::Verdict verdict = replace::classify(intent, looked.found);
+  if (verdict.kind == "published_unverified" && is_foreign_at_temporary(intent, looked)) {
+    verdict = {"fault", Code::destination_unverifiable,
+               "an object that was not the captured preimage bore the name at the rename; it was captured and kept",
+               true};
+  }
   Json report = {{"operation_id", intent.operation_id}, {"scope", intent.scope}, {"verdict", verdict.kind}};
   if (looked.place) {
     HF_TRY(const Json kept, clear_temporary(context, transition, scope, intent, looked));
@@ -181,14 +203,18 @@ Result<void> sweep_diverts(Context& context, Transition& transition, Json& recov
   const std::map<std::string, Tenancy> held = transition.state.held;
   for (const auto& [full, tenancy] : held) {
     if (!tenancy.scope.is_file() || tenancy.scope.relative().empty()) continue;
+    if (context.guard_table.find(tenancy)) continue;  // its own diverts are under way, and need their names
     auto place = pin_place(context.folder, tenancy.scope, true);
     if (!place.ok() || !place->parent) continue;
-    HF_TRY(const auto names, os::names_in(place->parent));
-    for (const std::string& name : names) {
+    const auto names = os::names_in(place->parent);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
       if (!is_divert_leftover(name)) continue;
       auto object = os::open_for_reading(place->parent, name);
       if (!object.ok()) continue;
-      HF_TRY(const ContentDigest digest, os::digest_of_open(*object));
+      const auto read = os::sha256_of_open(*object);
+      if (!read.ok()) continue;
+      const ContentDigest& digest = *read;
       Json report = {{"scope", full}, {"name", name}, {"verdict", "divert_swept"}};
       if (digest.sha256 != tenancy.post_sha256 && digest.sha256 != tenancy.pre_write.sha256) {
         HF_TRY(report["quarantine_id"], keep_foreign(context, transition.now, tenancy.scope, *object, "diverted_write",
@@ -199,7 +225,9 @@ Result<void> sweep_diverts(Context& context, Transition& transition, Json& recov
       event.scope = full;
       event.facts = report;
       HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
-      HF_CHECK(os::remove_name(place->parent, name));
+      if (auto removed = os::remove_name(place->parent, name); !removed.ok()) {
+        report["left"] = removed.refusal().message();
+      }
       recovered.push_back(std::move(report));
     }
   }
@@ -207,6 +235,18 @@ Result<void> sweep_diverts(Context& context, Transition& transition, Json& recov
 }
 
 }  // namespace
+
+Result<void> settle_intents_of(Context& context, Transition& transition, const Scope& scope) {
+  if (context.is_server() && !context.unsettled.contains(scope.full())) return {};
+  HF_TRY(auto intents, replace::IntentJournal(*context.files).prepared());
+  for (replace::Intent& intent : intents.found) {
+    if (intent.scope != scope.full()) continue;
+    auto report = classify_one(context, transition, intent);
+    if (!report.ok()) return std::move(report).refusal();
+  }
+  context.unsettled.erase(scope.full());
+  return {};
+}
 
 Result<Json> recover(Context& context) {
   Json recovered = Json::array();
@@ -223,18 +263,28 @@ Result<Json> recover(Context& context) {
   HF_TRY(const auto mended, context.chain->append({}, transition.now));  // sets a torn tail aside, if there is one
   HF_CHECK(note_grants_without_records(context, transition));
   HF_TRY(auto intents, replace::IntentJournal(*context.files).prepared());
-  for (replace::Intent& intent : intents) {
-    HF_TRY(Json report, classify_one(context, transition, intent));
-    recovered.push_back(std::move(report));
+  for (const replace::Unreadable& unreadable : intents.unreadable) {
+    recovered.push_back({{"intent", unreadable.name}, {"verdict", "unreadable"}, {"reason", unreadable.reason}});
+  }
+  for (replace::Intent& intent : intents.found) {
+    auto report = classify_one(context, transition, intent);
+    if (report.ok()) {
+      context.unsettled.erase(intent.scope);
+      recovered.push_back(std::move(*report));
+      continue;
+    }
+    context.unsettled.insert(intent.scope);
+    recovered.push_back({{"operation_id", intent.operation_id},
+                         {"scope", intent.scope},
+                         {"verdict", "not_classified"},
+                         {"reason", report.refusal().message()}});
   }
   HF_CHECK(sweep_diverts(context, transition, recovered));
   // A bound lease whose client is proven gone is released in its place.
   std::vector<Tenancy> orphaned;
   for (const auto& [full, tenancy] : transition.state.held) {
     const bool ours = context.is_server() && tenancy.holder.session == context.self.session;
-    if (tenancy.bound && tenancy.client && !ours && os::liveness_of(*tenancy.client) == os::Liveness::dead) {
-      orphaned.push_back(tenancy);
-    }
+    if (tenancy.bound && !ours && client_liveness(tenancy) == os::Liveness::dead) { orphaned.push_back(tenancy); }
   }
   for (const Tenancy& tenancy : orphaned) {
     auto ended = end_tenancy_now(context, transition, tenancy, "client_death");

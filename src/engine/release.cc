@@ -1,9 +1,11 @@
 // release: by its keys, or by an owner's authorisation.
+#include "base/fault_point.h"
 #include "base/json.h"
 #include "engine/arguments.h"
 #include "engine/authorisation.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
+#include "engine/recover.h"
 
 namespace holdfast::engine {
 namespace {
@@ -12,14 +14,14 @@ namespace {
 Result<Json> finish(Context& context, Transition& transition, const Tenancy& tenancy, const std::string& ended_by,
                     const std::optional<Sight>& seen, std::vector<evidence::Event> also) {
   if (const auto guard = context.guard_table.find(tenancy)) (void)guard->check();
+  HF_CHECK(settle_intents_of(context, transition, tenancy.scope));
   HF_CHECK(record_observations(context, transition));
   const Tenancy* current = transition.state.find(tenancy.scope);
   HF_ASSERT(current != nullptr);
   const Tenancy ending = *current;
   const bool as_seen = seen && still_so(context, ending.scope, *seen);
-  const Sight sight = as_seen ? *seen : look_at(context, ending.scope, true);
-  HF_TRY(End end, end_tenancy(context, transition, ending, ended_by, sight, std::move(also)));
-  return std::move(end.document);
+  const Sight sight = as_seen ? *seen : look_at_end_of(context, ending, seen ? &*seen : nullptr);
+  return end_tenancy(context, transition, ending, ended_by, sight, std::move(also));
 }
 
 // The tenancy of these keys, current and with nothing nested in it.
@@ -58,8 +60,7 @@ Result<Json> force(Context& context, const Arguments& arguments) {
   if (!tenancy.event.empty()) event.parents.push_back(tenancy.event);
   event.facts = {
       {"forced_by", owner}, {"holder", describe_holder(tenancy, transition.now)}, {"authorisation", authorisation}};
-  HF_TRY(Json document,
-         finish(context, transition, tenancy, "force", look_at(context, scope, true), {std::move(event)}));
+  HF_TRY(Json document, finish(context, transition, tenancy, "force", std::nullopt, {std::move(event)}));
   document["forced_by"] = owner;
   return document;
 }
@@ -74,19 +75,21 @@ Result<Json> release(Context& context, const Json& json, const Caller&) {
   HF_TRY(const std::string text, arguments.scope());
   HF_TRY(const std::string cwd, arguments.current_folder());
   Scope scope;
+  Tenancy tenancy;
   {
     HF_TRY(Transition transition, begin_transition(context));
     HF_TRY(scope, scope_of_lease(context, transition.state, text, cwd));
-    HF_TRY(const Tenancy tenancy, judged(context, transition, scope, keys));
+    HF_TRY(tenancy, judged(context, transition, scope, keys));
     if (is_quick_to_look_at(context, scope)) {
       HF_CHECK(walk_again(context, scope));
       return finish(context, transition, tenancy, "release", std::nullopt, {});
     }
   }
   HF_CHECK(walk_again(context, scope));
-  const Sight seen = look_at(context, scope, true);
+  const Sight seen = look_at_end_of(context, tenancy);
+  HF_FAULT_POINT("release_after_look");
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(const Tenancy tenancy, judged(context, transition, scope, keys));
+  HF_TRY(tenancy, judged(context, transition, scope, keys));
   return finish(context, transition, tenancy, "release", seen, {});
 }
 

@@ -86,7 +86,10 @@ Result<Json> move_identity(Context& context, const std::string& how, const std::
   HF_TRY(Transition transition, begin_transition(context));
   const Json before = context.config;
   context.config["squad_identity"] = context.folder.squad_facts.identity.to_json();
-  if (how == "new_id") context.config["workspace_id"] = "ws-" + random_hex(16);
+  if (how == "new_id") {
+    context.config["workspace_id"] = "ws-" + random_hex(16);
+    context.config["anchor"] = nullptr;  // it is the other workspace's
+  }
   evidence::Event event;
   event.kind = how == "new_id" ? "workspace_given_new_id" : "workspace_adopted";
   event.facts = {{"reason", reason}, {"before", before}, {"after", context.config}};
@@ -163,8 +166,9 @@ Result<Json> initialise_workspace(const std::string& root, const Json& json) {
     // Ours to fill: made just now, or left half-filled by an init that a crash ended (nothing opens it without config).
     HF_TRY(const auto under_way, files->read(kUnderWay));
     if (!made && !under_way) {
-      HF_TRY(const auto names, files->list("."));
-      if (!names.empty()) return invalid("is gone; what else is there was left as it is");
+      HF_TRY(const auto names, files->list(""));
+      const bool only_the_mutex = names.empty() || (names.size() == 1 && names.front() == ".lease-transition.mutex");
+      if (!only_the_mutex) return invalid("is gone; what else is there was left as it is");
     }
     if (!folder.local) {
       return Refusal(Code::workspace_not_local, "workspace_not_local: " + folder.file_system,

@@ -2,15 +2,34 @@
 
 #include "base/fault_point.h"
 #include "base/json.h"
+#include "engine/command.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
 #include "engine/observing.h"
+#include "engine/recover.h"
+#include "engine/tasks.h"
 #include "os/unnamed_file.h"
 #include "replace/publish.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
 namespace {
+
+// What the kernel says now is recorded before anything is judged. The watching thread may have taken the observation
+// already and wait for this very transition: then the record is made here, and its event follows.
+Result<void> look_before_acting(Context& context, Transition& transition, const Scope& scope) {
+  const Tenancy* held = transition.state.find(scope);
+  const auto guard = held == nullptr ? nullptr : context.guard_table.find(*held);
+  const auto checked = guard ? guard->check() : Result<void>();
+  HF_CHECK(record_observations(context, transition));
+  held = transition.state.find(scope);
+  if (checked.ok() || held == nullptr) return {};
+  guard::Observation seen;
+  seen.what = checked.refusal().message();
+  seen.scope = scope.full();
+  seen.fault = std::string(checked.refusal().code_name());
+  return record_noticed_fault(context, transition, *held, seen, "");
+}
 
 // The lease, the guard and the preimage that a replacement is bound to.
 struct Binding {
@@ -50,6 +69,7 @@ Result<Binding> require_write_binding(Context& context, Transition& transition, 
                                       const Scope& scope) {
   const Instant& now = transition.now;
   HF_CHECK(end_what_is_due(context, transition, &scope));
+  HF_CHECK(settle_intents_of(context, transition, scope));
   HF_CHECK(require_exact_lease(transition.state, scope, replacement.keys));
   const Tenancy* held = transition.state.find(scope);
   HF_TRY(const auto last, context.store->last_ended(scope));
@@ -59,6 +79,7 @@ Result<Binding> require_write_binding(Context& context, Transition& transition, 
     return Refusal(Code::exact_lease_required, "exact_lease_required: only a file can be written",
                    Json{{"scope", scope.full()}});
   }
+  HF_CHECK(check_governing_sources(context, held->task_id, scope));
   HF_TRY(const PinnedPlace place, pin_place(context.folder, scope));
   if (place.is_mount_point) {
     return Refusal(Code::destination_is_mount_point, "destination_is_mount_point: " + scope.display(),
@@ -85,14 +106,6 @@ Result<Binding> require_write_binding(Context& context, Transition& transition, 
   }
   if (!replacement.restores_reconciliation) {
     HF_TRY(const auto waiting, waiting_reconciliation(context, scope));
-    if (waiting && is_noticed_fault(*waiting)) {
-      const CodeFacts* fault = facts_named(text_member(*waiting, "fault"));
-      return Refusal(fault == nullptr ? Code::destination_unverifiable : fault->code,
-                     text_member(*waiting, "fault") + ": " + text_member(*waiting, "error") + " was noticed on " +
-                         scope.display() + " (" + text_member(*waiting, "id") + ")",
-                     Json{{"scope", scope.full()}, {"reconcile", *waiting}})
-          .with_effect(Effect::none);
-    }
     if (waiting) {
       return Refusal(Code::reconciliation_required,
                      "reconciliation_required: " + text_member(*waiting, "fault") + " on " + scope.display() +
@@ -110,9 +123,9 @@ Result<void> refuse_live_database(const PinnedPlace& place, const os::Handle& ob
   HF_TRY(const std::size_t count, os::read_at(object, 0, head.data(), head.size()));
   if (count != head.size() || head != kMagic) return {};
   for (const char* suffix : {"-wal", "-journal"}) {
-    const auto journal = os::open_for_reading(place.parent, place.leaf + suffix);
-    if (!journal.ok()) continue;
-    HF_TRY(const os::Facts facts, os::facts_of_open(*journal));
+    if (!os::name_exists(place.parent, place.leaf + suffix)) continue;
+    HF_TRY(const os::Handle journal, os::open_for_reading(place.parent, place.leaf + suffix));
+    HF_TRY(const os::Facts facts, os::facts_of_open(journal));
     if (facts.byte_count == 0) continue;
     return Refusal(Code::destination_is_live_database,
                    "destination_is_live_database: " + scope.display() + " has a live journal (" + suffix + ")",
@@ -166,20 +179,6 @@ Result<void> still_as_observed(Context& context, const Binding& before, const Bi
   return {};
 }
 
-Json command_of(Context& context, const Replacement& replacement, const Tenancy& tenancy, const std::string& payload) {
-  return Json{{"operation_id", replacement.operation_id},
-              {"resource", tenancy.scope.full()},
-              {"operation_family", replacement.family},
-              {"consequence_class", tenancy.contract.value("consequence_class", "reversible_by_vault")},
-              {"owner", tenancy.owner},
-              {"task_id", tenancy.task_id},
-              {"generation", tenancy.generation.text()},
-              {"control_epoch", tenancy.control_epoch.text()},
-              {"issuer", {{"workspace_id", context.workspace_id()}, {"authority", "local"}}},
-              {"precondition", replacement.precondition.empty() ? Json(nullptr) : Json(replacement.precondition)},
-              {"payload_sha256", payload}};
-}
-
 // nullopt: run it. A document: the first outcome of this very command.
 Result<std::optional<Json>> earlier_outcome(Context& context, const Replacement& replacement, const Scope& scope,
                                             const std::string& payload, const Tenancy* current) {
@@ -229,8 +228,21 @@ replace::Plan plan_of(Context& context, const Scope& scope, const ContentDigest&
   return plan;
 }
 
-Result<Json> settle_published(Context& context, Transition& transition, const Binding& binding,
+// Where no guard proved that nobody had the file open for writing, such a writer may have gone on until the exchange.
+Result<Json> keep_late_bytes(Context& context, Transition& transition, const Scope& scope, const Binding& binding,
+                             const replace::Plan& plan, const replace::Publication& done) {
+  if (!done.exchanged.displaced || text_member(binding.tenancy.os_lock, "preexisting_writers") == "excluded")
+    return Json();
+  HF_TRY(const ContentDigest now, os::sha256_of_open(*done.exchanged.displaced));
+  if (now.sha256 == plan.preimage.sha256) return Json();
+  HF_TRY(std::string id, keep_foreign(context, transition.now, scope, *done.exchanged.displaced, "displaced_late_write",
+                                      Json{{"generation", binding.tenancy.generation.text()}}));
+  return Json(std::move(id));
+}
+
+Result<Json> settle_published(Context& context, Transition& transition, const Scope& scope, const Binding& binding,
                               const replace::Plan& plan, replace::Intent& intent, replace::Publication& done) {
+  HF_TRY(const Json late, keep_late_bytes(context, transition, scope, binding, plan, done));
   HF_CHECK(binding.guard->drop_displaced(done.exchanged));
   HF_FAULT_POINT("write_after_displaced_dropped");
   evidence::Event event;
@@ -242,10 +254,12 @@ Result<Json> settle_published(Context& context, Transition& transition, const Bi
   Json outcome =
       replace::success_document(plan, done.exchanged.published, intent.operation_id, binding.tenancy.generation.text());
   if (!binding.tenancy.observed.empty()) outcome["observed"] = binding.tenancy.observed;
+  if (!late.is_null()) outcome["displaced_quarantine_id"] = late;
   event.facts = {{"command", intent.command}, {"outcome", outcome}};
   outcome["evidence"] = event.id;
   Tenancy written = binding.tenancy;
   written.post_sha256 = plan.planned.sha256;
+  written.post_absent = false;
   written.last_operation_id = intent.operation_id;
   written.identity = binding.guard->identity();
   written.os_lock = binding.guard->enforcement().to_json();
@@ -264,16 +278,21 @@ Result<Json> settle_published(Context& context, Transition& transition, const Bi
 
 Result<Json> settle_fault(Context& context, Transition& transition, const Scope& scope, const Binding& binding,
                           const replace::Plan& plan, replace::Intent& intent, replace::Publication& done) {
-  Json kept = nullptr;
-  if (done.exchanged.displaced) {
-    if (done.foreign_displaced) {
-      HF_TRY(kept, keep_foreign(context, transition.now, scope, *done.exchanged.displaced, "displaced_foreign",
-                                Json{{"generation", binding.tenancy.generation.text()}}));
-    }
-    HF_CHECK(binding.guard->drop_displaced(done.exchanged));
+  // Bytes that cannot be kept (a link, a file that cannot be read, a full disk) stay where the exchange put them.
+  Json displaced = Json::object();
+  bool may_go = !done.foreign_displaced;
+  if (done.foreign_displaced && done.exchanged.displaced) {
+    auto kept = keep_foreign(context, transition.now, scope, *done.exchanged.displaced, "displaced_foreign",
+                             Json{{"generation", binding.tenancy.generation.text()}});
+    may_go = kept.ok();
+    if (kept.ok())
+      displaced["displaced_quarantine_id"] = *kept;
+    else
+      displaced["displaced_not_kept"] = kept.refusal().message();
   }
-  HF_TRY(RecordedFault recorded, record_fault(context, transition, intent, plan, *done.fault));
-  if (!kept.is_null()) recorded.record["displaced_quarantine_id"] = kept;
+  if (may_go && done.exchanged.destination_existed) may_go = binding.guard->drop_displaced(done.exchanged).ok();
+  if (!may_go && done.exchanged.destination_existed) displaced["displaced_at"] = done.exchanged.temporary_name;
+  HF_TRY(RecordedFault recorded, record_fault(context, transition, intent, plan, *done.fault, std::move(displaced)));
   Refusal refusal(done.fault->code, std::string(facts_of(done.fault->code).name) + ": " + done.fault->error,
                   Json{{"scope", scope.full()}, {"reconcile", recorded.record}});
   refusal.set_evidence(text_member(recorded.record, "event"));
@@ -287,7 +306,8 @@ Result<Json> publish_under(Context& context, Transition& transition, const Scope
   replace::Intent intent;
   intent.operation_id = replacement.operation_id;
   intent.scope = plan.scope;
-  intent.command = command_of(context, replacement, binding.tenancy, payload);
+  intent.command = command_envelope(context, binding.tenancy, replacement.operation_id, replacement.family,
+                                    replacement.precondition, payload);
   intent.planned_sha256 = planned.sha256;
   intent.planned_byte_count = planned.byte_count;
   intent.preimage = observed.facts;
@@ -303,8 +323,12 @@ Result<Json> publish_under(Context& context, Transition& transition, const Scope
     if (auto settled = journal.put(intent); !settled.ok()) return std::move(settled).refusal();
     return std::move(done).refusal();
   }
-  if (done->fault) return settle_fault(context, transition, scope, binding, plan, intent, *done);
-  return settle_published(context, transition, binding, plan, intent, *done);
+  auto settled = done->fault ? settle_fault(context, transition, scope, binding, plan, intent, *done)
+                             : settle_published(context, transition, scope, binding, plan, intent, *done);
+  if (settled.ok() || done->fault) return settled;
+  // Published, and not recorded: the next act on the scope settles the intent first.
+  context.unsettled.insert(scope.full());
+  return std::move(settled).refusal().with_effect(Effect::applied);
 }
 
 // Takes bytes and keeps none: for the digest of a payload that is not going to be written.
@@ -332,19 +356,24 @@ Result<Json> answer_refused(Context& context, const Replacement& replacement, co
 Result<Json> replace_guarded(Context& context, const Replacement& replacement) {
   Scope scope;
   std::optional<Binding> bound;
+  std::optional<Refusal> refused;
   {
     HF_TRY(Transition transition, begin_transition(context));
-    HF_CHECK(record_observations(context, transition));
     HF_TRY(scope, scope_of_lease(context, transition.state, replacement.scope_text, replacement.current_folder));
+    HF_CHECK(look_before_acting(context, transition, scope));
     if (!replacement.expected_payload_sha256.empty()) {
       HF_TRY(auto earlier, earlier_outcome(context, replacement, scope, replacement.expected_payload_sha256,
                                            transition.state.find(scope)));
       if (earlier) return std::move(*earlier);
     }
     auto binding = require_write_binding(context, transition, replacement, scope);
-    if (!binding.ok()) return answer_refused(context, replacement, scope, std::move(binding).refusal());
-    bound = std::move(*binding);
+    if (binding.ok())
+      bound = std::move(*binding);
+    else
+      refused = std::move(binding).refusal();
   }
+  // Outside the transition: the payload is still on its way, as slow as its sender.
+  if (refused) return answer_refused(context, replacement, scope, std::move(*refused));
   HF_FAULT_POINT("write_before_staging");
   // A precondition that fails now may be that of a command which was applied already: its digest decides below.
   Replacement unconditional = replacement;
@@ -365,7 +394,7 @@ Result<Json> replace_guarded(Context& context, const Replacement& replacement) {
     if (kept.sha256 != observed.facts.sha256) return mismatch(scope, observed.facts.sha256, observed);
   }
   HF_TRY(Transition transition, begin_transition(context));
-  HF_CHECK(record_observations(context, transition));
+  HF_CHECK(look_before_acting(context, transition, scope));
   HF_TRY(auto earlier, earlier_outcome(context, replacement, scope, payload, transition.state.find(scope)));
   if (earlier) return std::move(*earlier);
   HF_TRY(const Binding now, require_write_binding(context, transition, replacement, scope));

@@ -27,8 +27,7 @@ struct Replacement {
 
 Result<Json> replace_guarded(Context& context, const Replacement& replacement);
 
-Result<Json> write(Context& context, const Json& arguments, ContentSource* content,
-                   const std::function<void(std::uint64_t)>& progress);
+Result<Json> write(Context& context, const Json& arguments, ContentSource* content, const ProgressReport& progress);
 Result<Json> edit(Context& context, const Json& arguments);
 
 // Exact replacements on `bytes`, each `old` found exactly once in the original: edit_no_match, edit_ambiguous.

@@ -31,7 +31,7 @@ Result<Replacement> read_common(const Arguments& arguments) {
 }
 
 Result<std::string> stream(ContentSource& content, guard::StagedFile& staged, std::optional<std::uint64_t> announced,
-                           const std::string& announced_sha256, const std::function<void(std::uint64_t)>& progress) {
+                           const std::string& announced_sha256, const ProgressReport& progress) {
   Sha256 digest;
   std::uint64_t total = 0;
   Piece piece;
@@ -41,7 +41,7 @@ Result<std::string> stream(ContentSource& content, guard::StagedFile& staged, st
     digest.add(piece.first(count));
     HF_CHECK(staged.write(piece.first(count)));
     total += count;
-    if (progress) progress(total);
+    if (progress) progress(Json{{"done", total}});
   }
   std::string sha256 = digest.hex();
   if ((announced && *announced != total) || (!announced_sha256.empty() && announced_sha256 != sha256)) {
@@ -54,8 +54,7 @@ Result<std::string> stream(ContentSource& content, guard::StagedFile& staged, st
 
 }  // namespace
 
-Result<Json> write(Context& context, const Json& json, ContentSource* content,
-                   const std::function<void(std::uint64_t)>& progress) {
+Result<Json> write(Context& context, const Json& json, ContentSource* content, const ProgressReport& progress) {
   const Arguments arguments(json);
   HF_TRY(Replacement replacement, read_common(arguments));
   if (content == nullptr) return usage("a write without content");

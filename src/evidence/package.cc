@@ -193,7 +193,11 @@ Result<void> write_package(const std::string& folder_path, const std::map<std::s
   const fs::path folder(folder_path);
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error || !fs::is_empty(folder, error) || error) {
+  if (!error && fs::exists(folder, error) && !fs::is_empty(folder, error) && !error) {
+    return Refusal(Code::target_exists, "target_exists: " + printable(folder_path) + " is not empty",
+                   Json{{"path", printable(folder_path)}});
+  }
+  if (error) {
     return Refusal(Code::state_persist_failed, "no empty folder can be had at " + printable(folder_path),
                    Json{{"path", printable(folder_path)}, {"os_error", error.value()}});
   }

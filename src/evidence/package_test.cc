@@ -162,7 +162,7 @@ TEST_F(PackageTest, ChangesNothingWhileItVerifies) {
 
 TEST_F(PackageTest, IsWrittenOnlyIntoAnEmptyFolderAndUnderPlainNames) {
   write();
-  EXPECT_TRUE(refused_with(write_package(folder, contents, facts), Code::state_persist_failed));
+  EXPECT_TRUE(refused_with(write_package(folder, contents, facts), Code::target_exists));
   for (const char* name : {"../x", "a/b", "", ".hidden", "manifest.json", "manifest.sha256"}) {
     EXPECT_TRUE(refused_with(write_package(place.at("other"), {{name, "x"}}, facts), Code::request_malformed)) << name;
   }

@@ -50,11 +50,12 @@ struct Enforcement {
 
 // Something that happened to a guarded file without asking.
 struct Observation {
-  std::string what;   // write_diverted name_replaced name_moved_away name_unlinked link_made metadata_changed
-                      // guard_lost diverted_bytes_captured diverted_bytes_counted
-                      // content_changed (a guarded file was emptied past its lease)
-  std::string scope;  // file://project:/…
-  std::string fault;  // the fault that it means, or empty
+  std::string what;         // write_diverted name_replaced name_moved_away name_unlinked link_made metadata_changed
+                            // guard_lost diverted_bytes_captured diverted_bytes_counted
+                            // content_changed (a guarded file was emptied past its lease)
+  std::string scope;        // file://project:/…
+  std::uint64_t guard = 0;  // Guard::id() of whose it is: bytes of an orphan may come after the tenancy ended
+  std::string fault;        // the fault that it means, or empty
   std::int64_t wall_us = 0;
   Json who;  // {"pid","command"} or null where the kernel did not tell
   Json facts = Json::object();
@@ -114,6 +115,7 @@ class Guard {
  public:
   virtual ~Guard() = default;
 
+  virtual std::uint64_t id() const = 0;  // unique in this process, never 0
   virtual Enforcement enforcement() const = 0;
 
   // Before every act: finishes a pending divert, asks the kernel whether the guard stands, and compares name, identity,
@@ -157,7 +159,8 @@ class Guards {
     std::uint64_t capture_total_bytes = 256ULL << 20U;  // of one lease
     std::size_t capture_max_count = 1000;               // of one lease
     std::size_t orphans_open_max = 128;                 // of the process
-    int capture_wait_ms = 10'000;                       // for a diverted writer to finish
+    int divert_patience_ms = 0;                         // while no twin can be made; 0: nearly lease-break-time
+    int capture_wait_ms = 600'000;                      // for a diverted writer to finish; then what is there is kept
   };
 
   virtual ~Guards() = default;
@@ -166,7 +169,12 @@ class Guards {
   virtual Result<std::unique_ptr<Guard>> take(Target target) = 0;
   // Observations since the last call, oldest first; blocks up to limit_ms for the first one.
   virtual std::vector<Observation> wait_for_observations(int limit_ms) = 0;
-  virtual void wake() = 0;  // ends a wait_for_observations
+  // The same without taking any: whoever records them takes them under the transition, so that no act on the scope
+  // comes between the taking and the record.
+  virtual bool wait_until_observed(int limit_ms) = 0;
+  virtual void wake() = 0;  // ends both waits
+  // Before the process ends: what diverted writers have written so far becomes observations, finished or not.
+  virtual void settle_orphans() = 0;
 };
 
 // The strongest ladder of this platform. Linux: kernel_lease. `root` is the open workspace root: verify() walks from it

@@ -80,13 +80,17 @@ Json Tenancy::to_json() const {
       {"deadline", {{"boot_ms", std::to_string(deadline.boot_ms)}, {"boot_id", deadline.boot_id}}},
       {"holder", holder.to_json()},
       {"client", client ? client->to_json() : Json(nullptr)},
+      {"command", command ? command->to_json() : Json(nullptr)},
       {"bound", bound},
+      {"confined", confined},
       {"control_epoch", control_epoch.text()},
       {"os_lock", os_lock},
       {"pre_write", pre_write.to_json()},
       {"post_sha256", post_sha256.empty() ? Json(nullptr) : Json(post_sha256)},
       {"last_operation_id", last_operation_id.empty() ? Json(nullptr) : Json(last_operation_id)},
       {"identity", identity.to_json()},
+      {"post_absent", post_absent},
+      {"enforced_at_grant", enforced_at_grant},
       {"parent_identity", parent_identity.to_json()},
       {"observed", observed},
       {"contract", contract},
@@ -113,7 +117,10 @@ Result<Tenancy> tenancy_from_json(const Json& value) {
     return unreadable("with a malformed number");
   }
   Tenancy tenancy;
-  tenancy.scope = Scope{*ns, value["resource_id"].get<std::string>()};
+  // Whatever is asked of a scope later relies on its form.
+  auto scope = parse_canonical_scope(std::string(name_of(*ns)) + "://" + value["resource_id"].get<std::string>());
+  if (!scope.ok()) return unreadable("on no canonical scope");
+  tenancy.scope = std::move(*scope);
   tenancy.owner = value["owner"].get<std::string>();
   tenancy.task_id = value["task_id"].get<std::string>();
   tenancy.generation = Generation{*generation};
@@ -125,11 +132,17 @@ Result<Tenancy> tenancy_from_json(const Json& value) {
   if (value.contains("client") && value["client"].is_object()) {
     tenancy.client = os::ProcessIdentity::from_json(value["client"]);
   }
+  if (value.contains("command") && value["command"].is_object()) {
+    tenancy.command = os::ProcessIdentity::from_json(value["command"]);
+  }
   tenancy.bound = value.contains("bound") && value["bound"] == Json(true);
+  tenancy.confined = value.contains("confined") && value["confined"] == Json(true);
   tenancy.control_epoch = Epoch{*epoch};
   tenancy.os_lock = value["os_lock"];
+  tenancy.enforced_at_grant = value.value("enforced_at_grant", Json()) == Json(true);
   tenancy.pre_write = PreWrite::from_json(value["pre_write"]);
   tenancy.post_sha256 = text_member(value, "post_sha256");
+  tenancy.post_absent = value.value("post_absent", Json()) == Json(true);
   tenancy.last_operation_id = text_member(value, "last_operation_id");
   tenancy.identity = os::Identity::from_json(value.value("identity", Json()));
   tenancy.parent_identity = os::Identity::from_json(value.value("parent_identity", Json()));
@@ -191,6 +204,7 @@ Refusal stale(const Scope& scope, const TenancyKeys& keys, const std::string& cu
     details["differing_keys"] = std::move(differing);
   }
   std::string message = "stale_lease_generation: expected " + keys.generation.text() + ", current " + current;
+  if (tenancy == nullptr && keys.generation.text() == current) message += " (that tenancy has ended)";
   if (tenancy != nullptr && keys.generation == tenancy->generation) {
     message += " (another of the six tenancy keys differs)";
   }

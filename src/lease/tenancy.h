@@ -39,7 +39,7 @@ struct PreWrite {
   std::string kind = "none";  // file folder none
   std::string fnv1a;
   std::uint64_t byte_count = 0;
-  std::string sha256;
+  std::string sha256;  // of a folder these three are of its manifest
 
   Json to_json() const;
   static PreWrite from_json(const Json& value);
@@ -55,12 +55,17 @@ struct Tenancy {
   std::int64_t ttl_seconds = 0;
   Deadline deadline;
   Holder holder;
-  std::optional<os::ProcessIdentity> client;  // only of a bound lease or a bridge
+  std::optional<os::ProcessIdentity> client;   // only of a bound lease or a bridge
+  std::optional<os::ProcessIdentity> command;  // what `hold` or `run` runs under the lease
   bool bound = false;
+  // Its client can write below its scopes only: what changed in a leased folder is known to be that client's work.
+  bool confined = false;
   Epoch control_epoch;
-  Json os_lock = Json::object();  // guard::Enforcement as granted, with its fault
+  Json os_lock = Json::object();  // guard::Enforcement as it is, with its fault
+  bool enforced_at_grant = false;
   PreWrite pre_write;
-  std::string post_sha256;  // of the last gated write; empty: none
+  std::string post_sha256;   // of the last gated write; empty: none
+  bool post_absent = false;  // a reconciliation accepted that nothing is there
   std::string last_operation_id;
   os::Identity identity;  // of the object; unknown where absent
   os::Identity parent_identity;

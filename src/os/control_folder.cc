@@ -77,7 +77,11 @@ class SteppedControlFolder : public ControlFolder {
     if (error != 0) return refuse(Code::state_unreadable, "list", folder, error);
     for (const auto& entry : found) {
       if (entry.kind == Kind::link) return refuse(Code::state_unreadable, "list", below(folder, entry.name), ELOOP);
-      if (entry.kind == Kind::other || entry.name.ends_with(kStaged)) continue;
+      if (entry.name.ends_with(kStaged)) continue;
+      if (entry.kind == Kind::other && entry.name.ends_with(".json")) {
+        return refuse(Code::state_unreadable, "list", below(folder, entry.name), EINVAL);  // a fifo in a record's place
+      }
+      if (entry.kind == Kind::other) continue;
       names.push_back(entry.name);
     }
     std::sort(names.begin(), names.end());

@@ -39,7 +39,10 @@ class Connection {
   // nullopt: the peer closed the connection in an orderly place (before a frame).
   Result<std::optional<Frame>> receive();
   bool peer_is_gone() const;  // hung up, without consuming anything
-  bool has_input() const;     // receive() would begin at once (with a frame or with the end)
+  // Waits until the peer has closed, or until shut_down(); false at the limit. Nothing is consumed.
+  bool wait_until_gone(int limit_ms) const;
+  bool wait_for_input(int limit_ms) const;  // until receive() would begin at once; false at the limit
+  bool has_input() const;                   // receive() would begin at once (with a frame or with the end)
   const Peer& peer() const { return peer_; }
   const Handle& socket() const { return socket_; }
   void shut_down();  // wakes a thread that waits in receive()

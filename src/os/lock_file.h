@@ -17,7 +17,8 @@ enum class LockMode { shared, exclusive };
 
 class LockFile {
  public:
-  // `folder` is an open folder, `name` a leaf in it or a relative path below it without links.
+  // `folder` is an open folder, `name` a leaf in it or a relative path below it without links. On a read-only mount the
+  // file has to be there, and every lock is a shared one.
   static Result<LockFile> open(const Handle& folder, const std::string& name);
   // For looking only (is_held_by_another, read_note): nullopt where the file is missing, and it stays missing.
   static Result<std::optional<LockFile>> open_existing(const Handle& folder, const std::string& name);
@@ -36,6 +37,7 @@ class LockFile {
  private:
   explicit LockFile(Handle handle) : handle_(std::move(handle)) {}
   Handle handle_;
+  bool read_only_ = false;
 };
 
 }  // namespace holdfast::os

@@ -40,5 +40,9 @@ std::string boot_id();
 
 // The command name of a living process, for messages; empty where it cannot be told.
 std::string command_of_pid(std::int64_t pid);
+// Of a living process; 0 where it cannot be told.
+std::int64_t group_of_pid(std::int64_t pid);
+// Whether a process is stopped (SIGSTOP, Ctrl-Z), and so answers nobody.
+bool is_stopped(std::int64_t pid);
 
 }  // namespace holdfast::os

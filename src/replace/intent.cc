@@ -58,7 +58,7 @@ Result<Intent> intent_from_json(const Json& value) {
   const Json before = value.value("preimage", Json::object());
   const Json staged = value.value("staged", Json::object());
   if (intent.operation_id.empty() || intent.state.empty() || intent.scope.empty() || !before.is_object() ||
-      !staged.is_object()) {
+      !staged.is_object() || !intent.command.is_object()) {
     return Refusal(Code::state_unreadable, "an intent with missing members");
   }
   intent.preimage.exists = before.value("exists", Json()) == Json(true);
@@ -90,17 +90,21 @@ Result<std::optional<Intent>> IntentJournal::find(const std::string& operation_i
   return std::optional(std::move(intent));
 }
 
-Result<std::vector<Intent>> IntentJournal::prepared() const {
-  std::vector<Intent> found;
+Result<Prepared> IntentJournal::prepared() const {
+  Prepared prepared;
   HF_TRY(const auto names, files_.list("intents"));
   for (const std::string& name : names) {
     if (!name.ends_with(".json")) continue;
     HF_TRY(const auto bytes, files_.read("intents/" + name));
     if (!bytes) continue;
-    HF_TRY(Intent intent, intent_at("intents/" + name, *bytes));
-    if (intent.state == "prepared") found.push_back(std::move(intent));
+    auto intent = intent_at("intents/" + name, *bytes);
+    if (!intent.ok()) {
+      prepared.unreadable.push_back({name, intent.refusal().message()});
+    } else if (intent->state == "prepared") {
+      prepared.found.push_back(std::move(*intent));
+    }
   }
-  return found;
+  return prepared;
 }
 
 std::string new_temporary_name() { return ".holdfast-" + random_hex(8) + ".staged"; }

@@ -45,6 +45,15 @@ struct Intent {
 
 Result<Intent> intent_from_json(const Json& value);
 
+struct Unreadable {
+  std::string name;
+  std::string reason;
+};
+struct Prepared {
+  std::vector<Intent> found;
+  std::vector<Unreadable> unreadable;
+};
+
 class IntentJournal {
  public:
   explicit IntentJournal(os::ControlFolder& files) : files_(files) {}
@@ -53,7 +62,7 @@ class IntentJournal {
   // prepared intent, which recovery closes from what is on the disk.
   Result<void> settle(const Intent& intent);
   Result<std::optional<Intent>> find(const std::string& operation_id) const;
-  Result<std::vector<Intent>> prepared() const;  // those that a crash may have left
+  Result<Prepared> prepared() const;  // those that a crash may have left
  private:
   os::ControlFolder& files_;
 };

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/piece.h"
+#include "os/process.h"
 #include "server/exchange.h"
 #include "server/server_lock.h"
 
@@ -17,7 +18,7 @@ class EmptyContent : public ContentSource {
 
 class Call {
  public:
-  Call(os::Connection& connection, const Json& request, const std::function<void(std::uint64_t)>& progress)
+  Call(os::Connection& connection, const Json& request, const ProgressReport& progress)
       : connection_(connection), verb_(text_member(request, "verb")), progress_(progress) {}
 
   Result<Json> run(const Json& request, ContentSource* content) {
@@ -66,13 +67,29 @@ class Call {
     }
   }
 
+  // A server that is stopped answers nobody, and may do so for ever; one that works is waited for without a limit.
+  Result<void> wait_while_it_runs() {
+    static constexpr int kLookMs = 1000;
+    static constexpr int kStoppedLooks = 10;
+    for (int stopped = 0; !connection_.wait_for_input(kLookMs);) {
+      stopped = os::is_stopped(connection_.peer().pid) ? stopped + 1 : 0;
+      if (stopped < kStoppedLooks) continue;
+      return Refusal(Code::server_unreachable,
+                     "the server (process " + std::to_string(connection_.peer().pid) +
+                         ") is stopped and answers nobody; continue it or kill it",
+                     Json{{"pid", connection_.peer().pid}});
+    }
+    return {};
+  }
+
   // One frame; nullopt for progress and for a piece of the answer.
   Result<std::optional<Json>> next_answer() {
+    HF_CHECK(wait_while_it_runs());
     HF_TRY(std::optional<os::Frame> frame, connection_.receive());
     if (!frame) return Refusal(Code::server_answer_lost, "the server closed the connection");
     if (frame->kind != 'P') return assembly_.add(std::move(*frame));
     const auto report = parse_json(frame->payload);
-    if (report && report->is_object() && progress_) progress_(exact_u64(report->value("done", Json())).value_or(0));
+    if (report && report->is_object() && progress_) progress_(*report);
     return std::optional<Json>();
   }
 
@@ -81,6 +98,11 @@ class Call {
                    Json{{"cause", cause.message()}});
   }
   Refusal answer_lost(const Refusal& cause) {
+    if (cause.code() == Code::server_unreachable) {
+      // What it was asked waits in its socket, and may be done when it goes on.
+      Refusal refusal = cause;
+      return std::move(refusal).with_effect(Engine::is_mutating(verb_) ? Effect::unknown : Effect::none);
+    }
     Refusal refusal(Code::server_answer_lost, "the server went away before it answered",
                     Json{{"cause", cause.message()}});
     if (Engine::is_mutating(verb_)) return refusal;
@@ -95,14 +117,14 @@ class Call {
 
   os::Connection& connection_;
   std::string verb_;
-  const std::function<void(std::uint64_t)>& progress_;
+  const ProgressReport& progress_;
   DocumentAssembly assembly_;
 };
 
 }  // namespace
 
 Result<Json> call_server(os::Connection& connection, const Json& request, ContentSource* content,
-                         const std::function<void(std::uint64_t)>& progress) {
+                         const ProgressReport& progress) {
   EmptyContent empty;
   if (!takes_content(text_member(request, "verb")))
     content = nullptr;
@@ -119,6 +141,15 @@ bool server_lives(const os::Handle& squad) {
 }
 
 Result<DirectPass> DirectPass::take(const os::Handle& squad) {
+  // A server that waits for its turn comes first: whoever changes things directly would keep it out for ever.
+  const auto wanted = os::LockFile::open_existing(squad, kServerWanted);
+  if (wanted && wanted->has_value()) {
+    const auto waits = (*wanted)->is_held_by_another(os::LockMode::shared);
+    if (waits && *waits) {
+      return Refusal(Code::direct_refused_server_lives,
+                     "a server is about to serve this workspace: nothing goes past it");
+    }
+  }
   HF_TRY(os::LockFile lock, open_server_lock(squad));
   HF_TRY(const bool taken, lock.try_lock(os::LockMode::shared));
   if (taken) return DirectPass(std::move(lock));

@@ -21,10 +21,10 @@
 namespace holdfast {
 
 // `request` is {"verb","arguments","client":{"bound"}}; `content` for verbs that carry some; others ignore it.
-// `progress` gets the bytes done; it may be empty. After a refusal with server_* or content_unreadable the connection
-// is of no further use.
+// `progress` gets what the engine reports; it may be empty. After a refusal with server_* or content_unreadable the
+// connection is of no further use.
 Result<Json> call_server(os::Connection& connection, const Json& request, ContentSource* content = nullptr,
-                         const std::function<void(std::uint64_t)>& progress = {});
+                         const ProgressReport& progress = {});
 
 // Whether a server holds this workspace: servers/server.lock is held exclusively. Takes nothing, makes nothing.
 bool server_lives(const os::Handle& squad);

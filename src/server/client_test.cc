@@ -27,8 +27,7 @@ class PlayedServer : public testing::Test {
   os::Connection client = os::connect_to_server(squad).value();
   os::Connection server = *listener->accept(10'000).value();
 
-  Result<Json> ask(const std::string& verb, ContentSource* content = nullptr,
-                   const std::function<void(std::uint64_t)>& progress = {}) {
+  Result<Json> ask(const std::string& verb, ContentSource* content = nullptr, const ProgressReport& progress = {}) {
     return call_server(client, Json{{"verb", verb}, {"arguments", Json::object()}}, content, progress);
   }
 };
@@ -81,12 +80,13 @@ TEST_F(PlayedServer, ProgressIsPassedOnAndALongAnswerIsPutTogether) {
       EXPECT_TRUE(granted(server.send('P', report)));
     EXPECT_TRUE(granted(send_document(server, Json{{"text", text}})));
   });
-  std::vector<std::uint64_t> done;
-  const auto answer = ask("leases", nullptr, [&](std::uint64_t bytes) { done.push_back(bytes); });
+  std::vector<Json> reports;
+  const auto answer = ask("leases", nullptr, [&](const Json& report) { reports.push_back(report); });
   answering.join();
   ASSERT_TRUE(granted(answer));
   EXPECT_EQ(answer->at("text"), text);
-  EXPECT_EQ(done.at(0), 5U);
+  EXPECT_EQ(reports.at(0), Json({{"done", 5}}));
+  EXPECT_EQ(reports.size(), 2U);  // what is no object of JSON is no report
 }
 
 TEST_F(PlayedServer, ARequestLongerThanAFrameArrivesWhole) {

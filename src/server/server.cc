@@ -101,7 +101,11 @@ bool start_thread(const Shared& state, std::function<void(ServerState&)> work) {
 void run_connection(ServerState& state, const std::shared_ptr<os::Connection>& connection) {
   const server::Service service{*state.engine, [&] { return state.begin_request(); }, [&] { state.end_request(); },
                                 [&] { state.termination->request(); }};
-  server::run_session(*connection, service);
+  try {
+    server::run_session(*connection, service);
+  } catch (const std::exception&) {
+    // This connection ends; the others go on.
+  }
   // A peer that closed is answered in kind at once; the object itself may live a moment longer.
   connection->shut_down();
   const std::scoped_lock scoped(state.mutex);
@@ -142,7 +146,12 @@ void accept_connections(const Shared& state) {
 
 void tick(ServerState& state) {
   while (!state.is_ending()) {
-    const int pause_ms = std::clamp(state.engine->tick(), 1, kTickMs);
+    int pause_ms = kTickMs;
+    try {
+      pause_ms = std::clamp(state.engine->tick(), 1, kTickMs);
+    } catch (const std::exception&) {
+      // Damaged state must not end the guards with the server; the verbs say what is wrong with it.
+    }
     std::unique_lock lock(state.mutex);
     state.changed.wait_for(lock, milliseconds(pause_ms), [&] { return state.ending; });
   }
@@ -172,6 +181,7 @@ bool finish(ServerState& state) {
   state.changed.notify_all();
   lock.unlock();
   state.listener->close();
+  state.engine->end_waiting();
   lock.lock();
   state.changed.wait_for(lock, kFinishLimit, [&] { return state.requests == 0; });
   for (const auto& connection : state.connections) connection->shut_down();

@@ -35,6 +35,10 @@ Result<os::LockFile> open_server_lock(const os::Handle& squad) {
 Result<os::LockFile> take_server_lock(const os::Handle& squad, os::ControlFolder& files, int limit_ms,
                                       const std::function<bool(int ms)>& pause) {
   HF_TRY(os::LockFile lock, open_server_lock(squad));
+  HF_TRY(os::LockFile wanted, os::LockFile::open(squad, kServerWanted));
+  // Another server that waits already says it for both of us.
+  HF_TRY(const bool first, wanted.try_lock(os::LockMode::exclusive));
+  (void)first;
   const auto began = std::chrono::steady_clock::now();
   for (;;) {
     HF_TRY(const bool taken, lock.try_lock(os::LockMode::exclusive));

@@ -16,6 +16,9 @@ constexpr char kServerLock[] = "servers/server.lock";
 // The file, and its folder, made where missing.
 Result<os::LockFile> open_server_lock(const os::Handle& squad);
 
+// Held exclusively by a server that waits for direct changes to end: nobody begins a new one meanwhile.
+constexpr char kServerWanted[] = "servers/server.wanted";
+
 // The exclusive hold. Where another server has it, says which; where direct changes are under way, waits for their end
 // up to limit_ms. `pause` waits that many ms and says whether to go on (false: asked to end; workspace_in_use).
 Result<os::LockFile> take_server_lock(const os::Handle& squad, os::ControlFolder& files, int limit_ms,

@@ -91,7 +91,9 @@ class Session {
       answer(Refusal(Code::server_unreachable, "the server is ending"));
       return false;
     }
-    const bool sent = answer(perform(verb, request, with_content ? &content : nullptr));
+    const Result<Json> outcome = perform(verb, request, with_content ? &content : nullptr);
+    const bool sent = answer(outcome);
+    if (!sent && verb == "acquire" && outcome.ok()) give_back(request, *outcome);
     service_.end_request();
     if (sent && verb == "stop") service_.stop();
     return sent && (!with_content || content.drain());
@@ -110,21 +112,39 @@ class Session {
                      Json{{"verb", printable(verb)}});
     }
     const Json client = request.value("client", Json::object());
-    const Caller caller{process_, client.is_object() && client.value("bound", Json(false)) == Json(true)};
+    const Caller caller{process_, client.is_object() && client.value("bound", Json(false)) == Json(true),
+                        [this] { return connection_.peer_is_gone(); }};
     // One request must not end the server, and the guards with it.
     try {
       return service_.engine.perform(Json{{"verb", verb}, {"arguments", arguments}}, caller, content,
-                                     [this](std::uint64_t done) { report(done); });
+                                     [this](const Json& said) { report(said); });
     } catch (const std::exception& failure) {
       return Refusal(Code::os_failed, std::string("the request came to an unforeseen end: ") + failure.what());
     }
   }
 
-  void report(std::uint64_t done) {
+  // Of bytes done not every piece is told.
+  void report(const Json& said) {
     const auto now = std::chrono::steady_clock::now();
-    if (now - reported_ < kProgressPause) return;
+    if (said.contains("done") && now - reported_ < kProgressPause) return;
     reported_ = now;
-    static_cast<void>(connection_.send('P', dump_ascii(Json{{"done", done}})));
+    static_cast<void>(connection_.send('P', dump_ascii(said)));
+  }
+
+  // A grant that nobody was told of would be nobody's until its deadline: it is released (CONTRACT section 3).
+  void give_back(const Json& request, const Json& outcome) {
+    if (text_member(outcome, "granted") == "existing") return;
+    for (const Json& record : outcome.value("leases", Json::array())) {
+      const std::string ns = text_member(record, "namespace");
+      const Json arguments = {{"scope", ns + "://" + text_member(record, "resource_id")},
+                              {"owner", record.value("owner", "")},
+                              {"task", record.value("task_id", "")},
+                              {"generation", record.value("generation", "")},
+                              {"started_at", record.value("started_at", "")},
+                              {"cwd", "/"}};
+      static_cast<void>(
+          perform("release", Json{{"arguments", arguments}, {"client", request.value("client", Json())}}, nullptr));
+    }
   }
 
   bool answer(const Result<Json>& result) {

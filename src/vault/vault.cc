@@ -59,12 +59,16 @@ struct Vault::State {
     return corrupt(tier, sha256, "cannot be read: " + opened.refusal().message(), opened.refusal().details());
   }
 
-  // Whether the bytes are there already. Only the size is compared here: reading is what hashes.
+  // Whether the bytes are there already. They are hashed: whoever hears `kept` may let go of the last good copy.
   Result<bool> keeps(Tier tier, const ContentDigest& digest) const {
     HF_TRY(const std::optional<os::Handle> entry, open_entry(tier, digest.sha256));
     if (!entry) return false;
     HF_TRY(const os::Facts facts, os::facts_of_open(*entry));
     if (facts.byte_count == digest.byte_count) {
+      HF_TRY(const ContentDigest found, os::sha256_of_open(*entry));
+      if (found.sha256 != digest.sha256) {
+        return corrupt(tier, digest.sha256, "hashes to " + found.sha256, Json{{"actual_sha256", found.sha256}});
+      }
       // Whoever linked it may have died before the folder was flushed; to the caller it is as good as just stored.
       HF_CHECK(os::flush(folder(tier)));
       return true;
@@ -165,6 +169,16 @@ Result<os::Handle> Vault::open_verified_any(const std::string& sha256) const {
   // A corrupt entry says more than a missing one.
   if (!amber.ok() && amber.refusal().code() == Code::vault_entry_missing) return primary;
   return amber;
+}
+
+Result<std::uint64_t> Vault::remove(Tier tier, const std::string& sha256) {
+  if (!is_sha256_hex(sha256)) return missing(sha256);
+  HF_TRY(const std::optional<os::Handle> entry, state_->open_entry(tier, sha256));
+  if (!entry) return std::uint64_t{0};
+  HF_TRY(const os::Facts facts, os::facts_of_open(*entry));
+  HF_CHECK(os::remove_name(state_->folder(tier), sha256));
+  HF_CHECK(os::flush(state_->folder(tier)));
+  return facts.byte_count;
 }
 
 bool Vault::contains(Tier tier, const std::string& sha256) const {

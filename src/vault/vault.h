@@ -36,6 +36,8 @@ class Vault {
   // The entry, opened for reading, after its bytes were hashed and found to be what its name says.
   Result<os::Handle> open_verified(Tier tier, const std::string& sha256) const;
   Result<os::Handle> open_verified_any(const std::string& sha256) const;  // Primary, then Amber
+  // For a prune: the entry goes, and the folder is flushed. Its size; 0 where there is none.
+  Result<std::uint64_t> remove(Tier tier, const std::string& sha256);
   bool contains(Tier tier, const std::string& sha256) const;
 
  private:

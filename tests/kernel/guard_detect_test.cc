@@ -266,6 +266,7 @@ TEST(LostGuard, IsReportedAsLostByAProcessThatWasStoppedTooLong) {
 TEST(LostGuard, IsReportedWhereNoTwinCanBeMade) {
   if (::geteuid() != 0) GTEST_SKIP() << "root is needed to mount";
   Ground ground;
+  ground.limits.divert_patience_ms = 2000;
   ASSERT_EQ(0, ::mount("tmpfs", ground.folder().c_str(), "tmpfs", 0, "size=64k"));
   put_bytes(ground.path("f"), std::string(40'000, 'x'));
   {

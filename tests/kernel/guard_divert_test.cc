@@ -118,17 +118,17 @@ TEST(Divert, WaitsForTheDivertedWriterToFinish) {
   EXPECT_EQ("guardedab", text_of(*captured->bytes));
 }
 
-TEST(Divert, OnlyCountsAWriterThatNeverFinishes) {
+TEST(Divert, KeepsWhatAWriterThatNeverFinishesHasWrittenSoFar) {
   Ground ground;
   ground.limits.capture_wait_ms = 100;
   put_bytes(ground.path("f"), "guarded");
   const auto guard = ground.take("f");
   Process writer(Process::shell("exec 3>> " + ground.path("f") + "; printf abc >&3; echo open; read x"));
   EXPECT_EQ("open", writer.line());
-  const auto counted = ground.observed("diverted_bytes_counted");
-  ASSERT_TRUE(counted.has_value());
-  EXPECT_EQ("writer_did_not_finish", counted->facts["reason"]);
-  EXPECT_EQ(10, counted->facts["byte_count"]);
+  const auto captured = ground.observed("diverted_bytes_captured");
+  ASSERT_TRUE(captured.has_value());
+  EXPECT_EQ("writer_did_not_finish", captured->facts["unfinished"]);
+  EXPECT_EQ(10, captured->facts["byte_count"]);
 }
 
 TEST(Divert, OnlyCountsBytesBeyondTheLimits) {

@@ -151,7 +151,8 @@ TEST_F(FieldReport, B57AFileThatWasDeletedAndMadeAgainWithTheSameBytesIsAnotherO
   std::filesystem::remove(bench_.at("a.txt"));
   bench_.put("a.txt", "old");
   const Answer refused = bench_.write(lease, "new", {"--preimage", sha256_hex("old")});
-  EXPECT_EQ(refused.code(), "destination_identity_changed") << refused.text;
+  EXPECT_EQ(refused.code(), "reconciliation_required") << refused.text;
+  EXPECT_EQ(refused.at("error").at("details").at("reconcile").at("fault"), "destination_identity_changed");
   EXPECT_EQ(refused.status, 4);
   EXPECT_EQ(bench_.get("a.txt"), "old");
 }

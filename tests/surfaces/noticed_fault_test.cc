@@ -65,10 +65,10 @@ TEST_F(NoticedFault, RefusesEveryWriteUntilItIsDecided) {
   replaced_by_a_stranger();
   for (int times = 0; times < 2; ++times) {
     const Answer refused = bench_.write(lease_, "mine");
-    EXPECT_EQ(refused.code(), "destination_identity_changed") << refused.text;
+    EXPECT_EQ(refused.code(), "reconciliation_required") << refused.text;
     EXPECT_EQ(refused.status, 4);
     EXPECT_EQ(refused.at("error").at("effect"), "none");
-    EXPECT_EQ(refused.at("error").at("details").at("reconcile").at("scope"), "file://project:/a.txt");
+    EXPECT_EQ(refused.at("error").at("details").at("reconcile").at("fault"), "destination_identity_changed");
   }
   EXPECT_EQ(bench_.get("a.txt"), "foreign");
 }

@@ -20,7 +20,6 @@ const std::map<std::string, std::string>& codes_without_a_test() {
       {"contract_unresolved", "nothing raises it yet: an empty option is `usage`, and acquire fills every other part"},
       {"challenge_failed",
        "a step fails only where the program is broken: every test of the challenge wants it to pass"},
-      {"governing_source_is_destination", "`task set` with governing sources comes with the receivers"},
   };
   return codes;
 }

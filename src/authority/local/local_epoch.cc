@@ -100,7 +100,11 @@ Result<LocalStore::Repaired> LocalStore::repair(const os::TransitionMutex::Held&
   }
   if (highest > high_water_of(counters)) counters["0000000000000000"] = highest;  // a floor that no key carries
   HF_CHECK(generations_.publish(held, counters));
-  if (anchor_) (void)anchor_->raise(Generation{highest});
+  if (anchor_) {
+    if (auto anchored = anchor_->establish(Generation{highest}); !anchored.ok()) {
+      repaired.found["anchor_not_established"] = anchored.refusal().message();
+    }
+  }
   const auto current = read_epoch(epoch);
   EpochState state;
   if (current.ok()) {

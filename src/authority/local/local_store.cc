@@ -149,6 +149,9 @@ Result<std::vector<LocalStore::Change>> LocalStore::changes_of(const Batch& batc
     changes.push_back({path, dump_pretty(tenancy.to_json())});
   }
   for (const EndedTenancy& ended : batch.ends) {
+    const bool succeeded = std::any_of(batch.grants.begin(), batch.grants.end(),
+                                       [&](const Tenancy& next) { return next.scope == ended.tenancy.scope; });
+    if (succeeded) continue;  // the successor's record has taken its place
     HF_TRY(const std::string path, record_path(ended.tenancy.scope, false));
     changes.push_back({path, std::nullopt});
   }
@@ -224,11 +227,14 @@ Result<void> LocalStore::commit(const os::TransitionMutex::Held& held, Loaded& s
     }
   }
   HF_FAULT_POINT("store_after_events");
-  HF_CHECK(apply(single_end ? std::vector<Change>(changes.begin() + 1, changes.end()) : changes));
-  if (several) HF_CHECK(files_.remove(kBatch));
+  auto applied = apply(single_end ? std::vector<Change>(changes.begin() + 1, changes.end()) : changes);
+  if (applied.ok() && several) applied = files_.remove(kBatch);
+  // The redo record or the resource stands: the next load makes the rest of it true.
+  if (!applied.ok())
+    return std::move(applied).refusal().with_effect(several || single_end ? Effect::applied : Effect::unknown);
+  for (const EndedTenancy& ended : batch.ends) state.held.erase(ended.tenancy.scope.full());
   for (const Tenancy& tenancy : batch.grants) state.held[tenancy.scope.full()] = tenancy;
   for (const Tenancy& tenancy : batch.updates) state.held[tenancy.scope.full()] = tenancy;
-  for (const EndedTenancy& ended : batch.ends) state.held.erase(ended.tenancy.scope.full());
   if (batch.epoch) state.epoch = *batch.epoch;
   return {};
 }
@@ -243,6 +249,7 @@ Result<void> LocalStore::replay_batch(const os::TransitionMutex::Held&) {
   }
   std::vector<Change> changes;
   for (const Json& change : redo["changes"]) {
+    if (!change.is_object()) return unreadable(kBatch, "a change that is none");
     const std::string path = text_member(change, "path");
     const bool expected =
         path.starts_with("locks/write/") || path.starts_with("resources/") || path == "control/epoch.json";
@@ -252,6 +259,10 @@ Result<void> LocalStore::replay_batch(const os::TransitionMutex::Held&) {
   }
   std::vector<evidence::Event> events;
   for (const Json& stored : redo["events"]) {
+    const Json parents = stored.is_object() ? stored.value("parents", Json()) : Json();
+    const bool texts = parents.is_array() && std::all_of(parents.begin(), parents.end(),
+                                                         [](const Json& parent) { return parent.is_string(); });
+    if (!texts || !stored.value("facts", Json()).is_object()) return unreadable(kBatch, "an event that is none");
     evidence::Event event;
     event.id = text_member(stored, "id");
     event.kind = text_member(stored, "kind");
@@ -300,7 +311,8 @@ Result<std::vector<Tenancy>> LocalStore::peek_tenancies() {
 
 Result<Counters> LocalStore::peek_counters() {
   HF_TRY(const auto held, read_tenancies());
-  HF_TRY(const evidence::Marks marks, chain_.marks());
+  // A chain of its own: the shared one's place belongs to whoever holds the transition.
+  HF_TRY(const evidence::Marks marks, evidence::Chain(files_).marks());
   Generation floor = marks.high_water;
   for (const auto& [scope, tenancy] : held) floor = std::max(floor, tenancy.generation);
   HF_TRY(auto opened, generations_.examine(floor));

@@ -30,8 +30,10 @@ constexpr int kDivertsReportedASecond = 20;
 constexpr milliseconds kTryAgain{20};
 constexpr milliseconds kRetiredKeepsWritersOut{500};
 
-// Half the kernel's time, at most 5 s: a full disk may be given room, but the break must not run out.
-milliseconds patience() { return std::min(milliseconds(lease_break_seconds() * 500), milliseconds(5000)); }
+// Nearly the kernel's own time: a full disk may be given room, and until then the writer waits.
+milliseconds patience(const Guards::Limits& limits) {
+  return milliseconds(limits.divert_patience_ms > 0 ? limits.divert_patience_ms : lease_break_seconds() * 900);
+}
 
 }  // namespace
 
@@ -45,6 +47,10 @@ GuardedFile::Break GuardedFile::settle_break() {
     if (state == LeaseState::lost) {
       lose_guard("the kernel gave way after its lease-break-time", Json{{"lease_break_s", lease_break_seconds()}});
       return Break::settled;
+    }
+    if (state == LeaseState::untold) {
+      break_problem_ = "the kernel does not tell the state of the lease";
+      return Break::stuck;
     }
     const auto now = steady_clock::now();
     if (!can_divert_) {
@@ -65,7 +71,7 @@ GuardedFile::Break GuardedFile::settle_break() {
         lose_guard("the guarded file no longer bore its name when a writer came", Json::object());
         return Break::settled;
       case Divert::failed:
-        if (now - *break_since_ < patience()) return Break::stuck;
+        if (now - *break_since_ < patience(shared_->limits)) return Break::stuck;
         lose_guard("a writer came and could not be diverted: " + break_problem_, Json::object());
         return Break::settled;
     }
@@ -83,7 +89,9 @@ GuardedFile::Divert GuardedFile::divert() {
     return Divert::failed;
   }
   // Still kept out: so what was copied is what was guarded.
-  if (lease_state(object_) == LeaseState::lost) return Divert::lost;
+  const LeaseState state = lease_state(object_);
+  if (state == LeaseState::lost) return Divert::lost;
+  if (state == LeaseState::untold) return Divert::failed;
   return exchange_with_twin(std::move(twin).value(), started);
 }
 
@@ -106,7 +114,8 @@ GuardedFile::Divert GuardedFile::exchange_with_twin(os::Handle twin, steady_cloc
   name.keep();
 
   const os::Identity old_identity = expected_.identity;
-  const bool kept_out = lease_state(object_) != LeaseState::lost;
+  const LeaseState after = lease_state(object_);
+  const bool kept_out = after == LeaseState::breaking || after == LeaseState::standing;
   const auto displaced = facts_at(target_.parent, temporary);
   const bool displaced_ours = displaced.ok() && displaced->has_value() && (*displaced)->identity == old_identity;
   os::Handle old = std::move(object_);
@@ -197,6 +206,7 @@ void GuardedFile::report_divert(Json facts, Json who) {
   Observation observation;
   observation.what = "write_diverted";
   observation.scope = target_.scope;
+  observation.guard = id_;
   observation.who = std::move(who);
   observation.facts = std::move(facts);
   shared_->observations.push(std::move(observation));

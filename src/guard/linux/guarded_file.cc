@@ -53,6 +53,7 @@ GuardedFile::GuardedFile(std::shared_ptr<Shared> shared, Target target)
       target_(std::move(target)),
       account_(std::make_shared<CaptureAccount>()) {
   account_->scope = target_.scope;
+  account_->guard = id_;
 }
 
 Result<std::shared_ptr<GuardedFile>> GuardedFile::take(std::shared_ptr<Shared> shared, Target target) {

@@ -40,6 +40,7 @@ class GuardedFile {
   // The guard goes: nothing is watched or answered any more. `reason` is what enforcement() says from then on.
   void end(const std::string& reason);
 
+  std::uint64_t id() const { return id_; }
   Enforcement enforcement() const;
   Result<void> check();
   Result<std::optional<os::Handle>> open_preimage();

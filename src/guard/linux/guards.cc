@@ -35,6 +35,7 @@ class LeaseGuard : public Guard {
   Result<void> check() override { return file_->check(); }
   Result<std::optional<os::Handle>> open_preimage() override { return file_->open_preimage(); }
   os::Identity identity() const override { return file_->identity(); }
+  std::uint64_t id() const override { return file_->id(); }
   std::uint64_t content_token() const override { return file_->content_token(); }
   Result<std::unique_ptr<StagedFile>> stage() override { return file_->stage(); }
   Result<Exchanged> exchange(StagedFile& staged, const std::string& temporary_name,
@@ -63,7 +64,9 @@ class LeaseGuards : public Guards {
     return std::unique_ptr<Guard>(std::make_unique<LeaseGuard>(std::move(file)));
   }
   std::vector<Observation> wait_for_observations(int limit_ms) override { return shared_->observations.wait(limit_ms); }
+  bool wait_until_observed(int limit_ms) override { return shared_->observations.wait_for_some(limit_ms); }
   void wake() override { shared_->observations.wake(); }
+  void settle_orphans() override { shared_->orphans.stop(); }
 
  private:
   using Files = std::set<std::shared_ptr<GuardedFile>>;

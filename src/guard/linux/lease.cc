@@ -57,6 +57,8 @@ void drop_lease(const os::Handle& object) { ::fcntl(object.fd(), F_SETLEASE, F_U
 LeaseState lease_state(const os::Handle& object) {
   if (::fcntl(object.fd(), F_GETLEASE) == F_RDLCK) return LeaseState::standing;
   const std::string facts = read_proc("/proc/self/fdinfo/" + std::to_string(object.fd()));
+  // Not to be told (no descriptor is left, say) is not lost: whoever asks asks again, and the writer waits.
+  if (facts.empty()) return LeaseState::untold;
   return facts.find("LEASE") == std::string::npos ? LeaseState::lost : LeaseState::breaking;
 }
 
@@ -77,7 +79,9 @@ Json breaker_of(std::uint64_t inode) {
     std::string number, arrow, lease, breaker, mode;
     std::int64_t pid = 0;
     words >> number >> arrow >> lease >> breaker >> mode >> pid;
-    if (pid > 0) return Json{{"pid", pid}, {"command", os::command_of_pid(pid)}};
+    if (pid > 0) {
+      return Json{{"pid", pid}, {"command", os::command_of_pid(pid)}, {"process_group", os::group_of_pid(pid)}};
+    }
   }
   return nullptr;
 }

@@ -23,6 +23,7 @@ enum class LeaseState {
   standing,
   breaking,  // somebody waits (or has been told EAGAIN), and the kernel still keeps him out
   lost,      // the kernel gave way, or there never was one
+  untold,    // /proc could not be read: no descriptor is left
 };
 
 // 0, or the errno: EAGAIN where a writer exists, EACCES where the file is another user's, EINVAL where the file system
@@ -34,7 +35,8 @@ int take_read_lease_within(const os::Handle& object, const BreakSignals& signals
 void drop_lease(const os::Handle& object);
 LeaseState lease_state(const os::Handle& object);
 
-// {"pid","command"} of a process that waits for the lease on this inode, or null (O_NONBLOCK does not wait).
+// {"pid","command","process_group"} of a process that waits for the lease on this inode, or null (O_NONBLOCK does not
+// wait).
 Json breaker_of(std::uint64_t inode);
 
 // Of /proc/sys/fs/lease-break-time.

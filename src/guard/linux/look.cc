@@ -109,6 +109,7 @@ void GuardedFile::observe(const std::string& what, const std::string& fault, Jso
   Observation observation;
   observation.what = what;
   observation.scope = target_.scope;
+  observation.guard = id_;
   observation.fault = fault;
   observation.facts = std::move(facts);
   observation.bytes = std::move(bytes);

@@ -37,6 +37,13 @@ std::vector<Observation> ObservationQueue::wait(int limit_ms) {
   return taken;
 }
 
+bool ObservationQueue::wait_for_some(int limit_ms) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] { return woken_ || !waiting_.empty(); });
+  woken_ = false;
+  return !waiting_.empty();
+}
+
 void ObservationQueue::wake() {
   const std::lock_guard lock(mutex_);
   woken_ = true;

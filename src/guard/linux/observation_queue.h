@@ -20,6 +20,7 @@ class ObservationQueue {
   // Gives it the wall time where it has none.
   void push(Observation observation);
   std::vector<Observation> wait(int limit_ms);
+  bool wait_for_some(int limit_ms);
   void wake();
 
  private:

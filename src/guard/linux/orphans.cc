@@ -72,9 +72,7 @@ void Orphans::run() {
     for (auto orphan = looked_at.begin(); orphan != looked_at.end();) {
       bool done = settled(*orphan);
       if (!done && last_round) {
-        const std::lock_guard tally(mutex_);
-        count_only(*orphan, "guard_ended");
-        open_->fetch_sub(1);
+        keep_what_is_there(*orphan, "guard_ended");
         done = true;
       }
       orphan = done ? looked_at.erase(orphan) : std::next(orphan);
@@ -95,17 +93,18 @@ bool Orphans::settled(Orphan& orphan) {
   }
   const bool waited_enough = steady_clock::now() - orphan.since > milliseconds(limits_.capture_wait_ms);
   if (error == EAGAIN && !waited_enough) return false;
-  {
-    const std::lock_guard lock(mutex_);
-    count_only(orphan, error == EAGAIN ? "writer_did_not_finish" : "writers_cannot_be_told");
-  }
-  open_->fetch_sub(1);
+  keep_what_is_there(orphan, error == EAGAIN ? "writer_did_not_finish" : "writers_cannot_be_told");
   return true;
 }
 
 void Orphans::without_writers(Orphan& orphan) {
-  const auto now = os::facts_of_open(orphan.object);
   drop_lease(orphan.object);
+  keep_what_is_there(orphan, "");
+}
+
+// `unfinished`: why the writer may go on, or empty.
+void Orphans::keep_what_is_there(Orphan& orphan, const std::string& unfinished) {
+  const auto now = os::facts_of_open(orphan.object);
   CaptureAccount& account = *orphan.account;
   std::string reason;
   if (!now.ok()) {
@@ -120,7 +119,7 @@ void Orphans::without_writers(Orphan& orphan) {
   } else if (account.bytes + now->byte_count > limits_.capture_total_bytes) {
     reason = "more_bytes_than_one_lease_may_capture";
   } else {
-    hand_out(orphan, *now);
+    hand_out(orphan, *now, unfinished);
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -128,14 +127,16 @@ void Orphans::without_writers(Orphan& orphan) {
   open_->fetch_sub(1);
 }
 
-void Orphans::hand_out(Orphan& orphan, const os::Facts& now) {
+void Orphans::hand_out(Orphan& orphan, const os::Facts& now, const std::string& unfinished) {
   orphan.account->count += 1;
   orphan.account->bytes += now.byte_count;
   Observation observation;
   observation.what = "diverted_bytes_captured";
   observation.scope = orphan.account->scope;
+  observation.guard = orphan.account->guard;
   observation.who = orphan.who;
   observation.facts = Json{{"identity", now.identity.to_json()}, {"byte_count", now.byte_count}};
+  if (!unfinished.empty()) observation.facts["unfinished"] = unfinished;
   // The descriptor counts until the engine lets go of it.
   auto open = open_;
   observation.bytes = std::shared_ptr<os::Handle>(new os::Handle(std::move(orphan.object)), [open](os::Handle* handle) {
@@ -160,6 +161,7 @@ void Orphans::flush_tallies() {
     Observation observation;
     observation.what = "diverted_bytes_counted";
     observation.scope = tally.account->scope;
+    observation.guard = tally.account->guard;
     observation.facts = Json{{"count", tally.count}, {"byte_count", tally.bytes}, {"reason", key.second}};
     queue_.push(std::move(observation));
   }

@@ -27,6 +27,7 @@ namespace holdfast::guard {
 // What one lease has handed out so far.
 struct CaptureAccount {
   std::string scope;
+  std::uint64_t guard = 0;
   std::size_t count = 0;
   std::uint64_t bytes = 0;
 };
@@ -62,7 +63,8 @@ class Orphans {
   void run();
   bool settled(Orphan& orphan);
   void without_writers(Orphan& orphan);
-  void hand_out(Orphan& orphan, const os::Facts& now);
+  void keep_what_is_there(Orphan& orphan, const std::string& unfinished);
+  void hand_out(Orphan& orphan, const os::Facts& now, const std::string& unfinished);
   void count_only(const Orphan& orphan, const std::string& reason);
   void flush_tallies();
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "os/file.h"
@@ -144,6 +145,26 @@ bool Connection::peer_is_gone() const {
     if (errno != EINTR) return true;
   }
   return (state.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+bool Connection::wait_until_gone(int limit_ms) const {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    pollfd state{socket_.fd(), POLLRDHUP, 0};
+    if (::poll(&state, 1, static_cast<int>(left)) > 0) return true;
+  }
+}
+
+bool Connection::wait_for_input(int limit_ms) const {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up - std::chrono::steady_clock::now()).count();
+    pollfd state{socket_.fd(), POLLIN, 0};
+    if (::poll(&state, 1, left > 0 ? static_cast<int>(left) : 0) > 0) return true;
+    if (left <= 0) return false;
+  }
 }
 
 bool Connection::has_input() const {

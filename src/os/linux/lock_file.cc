@@ -42,9 +42,14 @@ Result<void> require_regular(const Handle& file, const std::string& name) {
 
 Result<LockFile> LockFile::open(const Handle& folder, const std::string& name) {
   Opened file = open_beneath(folder, name, O_RDWR | O_CREAT, 0600);
+  // On a read-only mount nothing is changed, and whoever looks is kept apart from nobody.
+  const bool read_only = file.error == EROFS;
+  if (read_only) file = open_beneath(folder, name, O_RDONLY);
   if (file.error != 0) return open_refusal(name, file.error);
   HF_CHECK(require_regular(file.handle, name));
-  return LockFile(std::move(file.handle));
+  LockFile lock(std::move(file.handle));
+  lock.read_only_ = read_only;
+  return lock;
 }
 
 Result<std::optional<LockFile>> LockFile::open_existing(const Handle& folder, const std::string& name) {
@@ -56,7 +61,7 @@ Result<std::optional<LockFile>> LockFile::open_existing(const Handle& folder, co
 }
 
 Result<bool> LockFile::try_lock(LockMode mode) {
-  struct flock lock = whole_file(type_of(mode));
+  struct flock lock = whole_file(read_only_ ? F_RDLCK : type_of(mode));
   for (;;) {
     if (::fcntl(handle_.fd(), F_OFD_SETLK, &lock) == 0) return true;
     if (errno == EAGAIN || errno == EACCES) return false;

@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "os/file.h"
@@ -179,6 +182,35 @@ std::string command_of_pid(std::int64_t pid) {
   std::string name = read_proc(folder + "/comm");
   if (!name.empty() && name.back() == '\n') name.pop_back();
   return printable(name);
+}
+
+namespace {
+
+// The fields of a stat line from the third on: state, ppid, pgrp, …; the command name before may hold anything.
+std::vector<std::string> stat_fields(std::int64_t pid) {
+  int error = 0;
+  const Handle pidfd = is_pid(pid) ? open_pidfd(pid, error) : Handle();
+  const std::string folder = pidfd ? proc_folder(pidfd) : std::string();
+  if (folder.empty()) return {};
+  const std::string stat = read_proc(folder + "/stat");
+  const std::size_t name_end = stat.rfind(')');
+  std::vector<std::string> fields;
+  if (name_end == std::string::npos) return fields;
+  std::istringstream words(stat.substr(name_end + 1));
+  for (std::string word; fields.size() < 3 && words >> word;) fields.push_back(word);
+  return fields;
+}
+
+}  // namespace
+
+std::int64_t group_of_pid(std::int64_t pid) {
+  const auto fields = stat_fields(pid);
+  return fields.size() < 3 ? 0 : std::strtoll(fields[2].c_str(), nullptr, 10);
+}
+
+bool is_stopped(std::int64_t pid) {
+  const auto fields = stat_fields(pid);
+  return !fields.empty() && (fields[0] == "T" || fields[0] == "t");
 }
 
 }  // namespace holdfast::os

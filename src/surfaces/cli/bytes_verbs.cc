@@ -1,6 +1,7 @@
 #include "surfaces/cli/bytes_verbs.h"
 
 #include <cstdio>
+#include <system_error>
 
 #include "base/base64.h"
 #include "base/digest.h"
@@ -75,7 +76,11 @@ Result<Json> read_document(const Engine::Bytes& found) {
 }
 
 Result<Json> export_to_file(const os::Handle& object, const std::string& id, const std::string& path) {
-  HF_TRY(const os::Handle file, os::create_file(path, Code::state_persist_failed));
+  auto made = os::create_file(path, Code::state_persist_failed);
+  if (!made && made.refusal().details().value("os_error", Json()) == Json(static_cast<int>(std::errc::file_exists))) {
+    return Refusal(Code::target_exists, "target_exists: " + printable(path), Json{{"to", printable(path)}});
+  }
+  HF_TRY(const os::Handle file, std::move(made));
   const auto copied = copy(
       object, [&file](std::string_view bytes) { return os::write_stream(file, bytes, Code::state_persist_failed); });
   const auto flushed = copied ? os::flush(file) : Result<void>(copied.refusal());

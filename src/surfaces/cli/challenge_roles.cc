@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "os/name_swap.h"
 #include "os/stream.h"
+#include "surfaces/cli/doctor_role.h"
 
 namespace holdfast::cli::challenge {
 namespace {
@@ -44,9 +45,10 @@ Result<os::NameSwap> swap_of(const std::string& text) {
 
 }  // namespace
 
-bool is_role(const std::string& name) { return name == kSwapNamesRole; }
+bool is_role(const std::string& name) { return name == kSwapNamesRole || name == kAttackRole; }
 
-int run_role(const std::string&, Output& output) {
+int run_role(const std::string& name, Output& output) {
+  if (name == kAttackRole) return run_attack_role(output);
   const auto input = read_input();
   if (!input.ok()) return output.refuse(input.refusal());
   const auto swap = swap_of(*input);

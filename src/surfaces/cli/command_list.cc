@@ -48,6 +48,16 @@ std::vector<OptionSpec> with_keys(std::vector<OptionSpec> more = {}) {
 
 OptionSpec reason() { return needed(text("--reason", "TEXT", "reason", "why; kept in the evidence")); }
 OptionSpec ttl() { return text("--ttl", "TIME", "ttl", "15m, 90s, or a number of minutes; at most 15 minutes"); }
+OptionSpec no_guard() {
+  return flag("--no-guard", "no_guard", "the lease alone, without the kernel's write exclusion");
+}
+OptionSpec require() {
+  return one_of(text("--require", "RUNG", "require", "refuse a weaker guard than this"),
+                "bpf_lsm|immutable_flag|kernel_lease");
+}
+OptionSpec wait() {
+  return text("--wait", "SEC", "wait_seconds", "wait so long for your turn instead of being refused at once");
+}
 OptionSpec operation_id() {
   return text("--operation-id", "ID", "operation_id", "names the operation: the same id is never applied twice");
 }
@@ -81,15 +91,13 @@ std::vector<Command> lease_commands() {
        .positional = "SCOPE...",
        .options = {unless_lease(text("--owner", "OWNER", "owner", "who holds the lease")),
                    unless_lease(text("--task", "TASK", "task", "the task that it is held for")), ttl(),
-                   flag("--fresh", "fresh", "a new generation even where you hold it already"),
-                   flag("--no-guard", "no_guard", "the lease alone, without the kernel's write exclusion"),
-                   one_of(text("--require", "RUNG", "require", "refuse a weaker guard than this"),
-                          "bpf_lsm|immutable_flag|kernel_lease"),
-                   text("--reason", "TEXT", "reason", "why this supersedes the tenancy before"),
+                   flag("--fresh", "fresh", "a new generation even where you hold it already"), no_guard(), require(),
+                   wait(), text("--reason", "TEXT", "reason", "why this supersedes the tenancy before"),
                    text("--family", "NAME", "family", "the contract's operation family"),
                    text("--consequence", "NAME", "consequence", "the contract's consequence class"),
                    own("--lease", "FILE", "your keys of a tenancy whose server died")},
        .examples = {"holdfast acquire a.txt --owner me --task t-1 --ttl 10m",
+                    "holdfast acquire a.txt b.txt --owner me --task t-1 --wait 60",
                     "holdfast --json acquire src docs --owner me --task t-1 > lease.json"},
        .mutating = true},
       {.name = "heartbeat",
@@ -120,6 +128,46 @@ std::vector<Command> lease_commands() {
        .positional = "",
        .options = {},
        .examples = {"holdfast status"}},
+  };
+}
+
+std::vector<Command> holding_commands() {
+  const std::vector<OptionSpec> held = {needed(text("--owner", "OWNER", "owner", "who holds the lease")),
+                                        needed(text("--task", "TASK", "task", "the task that it is held for")),
+                                        ttl(),
+                                        wait(),
+                                        no_guard(),
+                                        require(),
+                                        text("--reason", "TEXT", "reason", "why this supersedes the tenancy before")};
+  return {
+      {.name = "hold",
+       .verb = "acquire",
+       .summary = "run a program under a lease, renewed while it runs and released after it",
+       .positional = "SCOPE...",
+       .options = held,
+       .examples = {"holdfast hold state.json --owner me --task t-1 -- ./job.sh",
+                    "holdfast hold a.txt b.txt --owner me --task t-1 --wait 300 -- make release",
+                    "holdfast hold log.txt --owner me --task t-1 --no-guard -- ./append.sh"},
+       .mutating = true,
+       .runs_program = true},
+      {.name = "run",
+       .verb = "acquire",
+       .summary = "the same, with the program confined: it can write only below the folders that it leases",
+       .positional = "SCOPE...",
+       .options = held,
+       .examples = {"holdfast run build/ --owner me --task t-1 -- make",
+                    "holdfast run notes.txt --no-guard --owner me --task t-1 -- ./append.sh"},
+       .mutating = true,
+       .runs_program = true},
+      {.name = "exec",
+       .verb = "command_begin",
+       .summary = "run a program only under a current tenancy, with the command in its environment",
+       .positional = "SCOPE",
+       .options = with_keys({operation_id()}),
+       .examples = {"holdfast exec session://deploy --lease lease.json -- ./deploy.sh"},
+       .mutating = true,
+       .keys = Keys::required,
+       .runs_program = true},
   };
 }
 
@@ -177,15 +225,37 @@ std::vector<Command> reconcile_commands() {
        .examples = {"holdfast reconcile show r-0123456789abcdef"}},
       {.name = "reconcile resolve",
        .verb = "reconcile_resolve",
-       .summary = "decide a fault",
+       .summary = "decide a fault, or that set-aside bytes (q-...) are done with",
        .positional = "ID",
        .options = with_keys({own("--accept", "", "the bytes that are there stay"),
                              own("--restore", "", "put the verified preimage back: a guarded write, needs KEYS"),
                              text("--reason", "TEXT", "reason", "why; kept in the evidence")}),
        .examples = {"holdfast reconcile resolve r-0123456789abcdef --accept",
-                    "holdfast reconcile resolve r-0123456789abcdef --restore --lease lease.json"},
+                    "holdfast reconcile resolve r-0123456789abcdef --restore --lease lease.json",
+                    "holdfast reconcile resolve q-0123456789abcdef --accept --reason 'looked at'"},
        .mutating = true,
        .keys = Keys::optional},
+      {.name = "vault prune",
+       .verb = "vault_prune",
+       .summary = "take away set-aside bytes that a person accepted; their digests stay",
+       .positional = "",
+       .options = {reason()},
+       .examples = {"holdfast vault prune --reason 'the incident is closed'"},
+       .mutating = true},
+      {.name = "task set",
+       .verb = "task_set",
+       .summary = "name the sources that govern a task: it never writes them",
+       .positional = "ID",
+       .options = {many(own("--source", "SCOPE", "a governing source; none: nothing governs it")),
+                   text("--reason", "TEXT", "reason", "why; kept in the evidence")},
+       .examples = {"holdfast task set t-1 --source spec.md --source policies"},
+       .mutating = true},
+      {.name = "task show",
+       .verb = "task_show",
+       .summary = "show what governs a task",
+       .positional = "ID",
+       .options = {},
+       .examples = {"holdfast task show t-1"}},
       {.name = "quarantine list",
        .verb = "quarantine_list",
        .summary = "list the bytes that were set aside",
@@ -296,6 +366,12 @@ std::vector<Command> evidence_commands() {
 
 std::vector<Command> program_commands() {
   return {
+      {.name = "doctor",
+       .verb = "",
+       .summary = "attack scratch files on this very file system, and say what the kernel stops",
+       .positional = "",
+       .options = {},
+       .examples = {"holdfast doctor", "holdfast --workspace /srv/project --json doctor"}},
       {.name = "challenge",
        .verb = "",
        .summary = "play the stale-writer challenge with real processes on a scratch workspace",
@@ -307,7 +383,7 @@ std::vector<Command> program_commands() {
        .verb = "",
        .summary = "serve the workspace in the foreground; only a server guards files",
        .positional = "",
-       .options = {},
+       .options = {own("--leave-when-idle", "SEC", "end after so long without leases and connections")},
        .examples = {"holdfast serve"}},
       {.name = "stop",
        .verb = "stop",

@@ -5,6 +5,7 @@
 namespace holdfast::cli {
 
 std::vector<Command> lease_commands();
+std::vector<Command> holding_commands();
 std::vector<Command> write_commands();
 std::vector<Command> reconcile_commands();
 std::vector<Command> operator_commands();

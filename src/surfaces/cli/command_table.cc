@@ -10,8 +10,8 @@ namespace {
 
 std::vector<Command> all_commands() {
   std::vector<Command> all;
-  for (auto part : {lease_commands(), write_commands(), reconcile_commands(), operator_commands(), evidence_commands(),
-                    program_commands()}) {
+  for (auto part : {lease_commands(), holding_commands(), write_commands(), reconcile_commands(), operator_commands(),
+                    evidence_commands(), program_commands()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -32,14 +32,13 @@ const std::vector<OptionSpec>& global_options() {
 }
 
 const std::vector<std::string_view>& later_verbs() {
-  static const std::vector<std::string_view> all = {
-      "hold",    "run",  "exec",   "mcp",          "guardd",          "act",        "result",
-      "handoff", "task", "doctor", "receiver add", "receiver reseed", "vault prune"};
+  static const std::vector<std::string_view> all = {"mcp",          "guardd",         "act", "result", "handoff",
+                                                    "receiver add", "receiver reseed"};
   return all;
 }
 
 const std::vector<std::string_view>& later_options() {
-  static const std::vector<std::string_view> all = {"acquire --wait"};
+  static const std::vector<std::string_view> all = {};
   return all;
 }
 
@@ -86,6 +85,7 @@ std::string usage_line(const Command& command) {
       add(required ? piece : "[" + piece + "]");
     }
   }
+  if (command.runs_program) add("-- CMD...");
   return line;
 }
 

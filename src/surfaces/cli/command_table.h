@@ -35,6 +35,7 @@ struct Command {
   bool mutating = false;  // goes through the server where one lives
   Keys keys = Keys::none;
   bool hidden = false;
+  bool runs_program = false;  // what follows `--` is a program and its arguments
 };
 
 const std::vector<Command>& commands();

@@ -59,14 +59,30 @@ void Output::diagnostic(std::string_view text) {
   (void)os::write_stream(error_, text, Code::os_failed);
 }
 
-std::function<void(std::uint64_t)> Output::progress(std::string what, std::uint64_t total) {
+ProgressReport Output::progress(std::string what, std::uint64_t total) {
   if (total < kProgressFrom || !os::is_terminal(error_)) return {};
-  return [this, what = std::move(what), total](std::uint64_t done) {
+  return [this, what = std::move(what), total](const Json& report) {
+    const std::uint64_t done = exact_u64(report.value("done", Json())).value_or(0);
     const int percent = static_cast<int>(std::min(done, total) * 100 / total);
     if (percent == percent_shown_) return;
     percent_shown_ = percent;
     progress_shown_ = true;
     diagnostic("\r" + what + " " + std::to_string(percent) + " % of " + human_bytes(total));
+  };
+}
+
+ProgressReport Output::waiting() {
+  const bool terminal = os::is_terminal(error_);
+  return [this, terminal](const Json& report) {
+    const std::string line = waiting_line(report.value("waiting", Json::object()));
+    if (terminal) {
+      progress_shown_ = true;
+      return diagnostic("\r\x1b[K" + shortened(line, kColumns - 1));
+    }
+    // In a log only what is new: who holds it.
+    if (line == waiting_shown_) return;
+    waiting_shown_ = line;
+    diagnostic(line + "\n");
   };
 }
 

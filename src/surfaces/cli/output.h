@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/engine.h"
 #include "holdfast/result.h"
 #include "os/handle.h"
 #include "surfaces/cli/surroundings.h"
@@ -31,7 +32,9 @@ class Output {
   void diagnostic(std::string_view text);
 
   // Shows how far a large content has come; silent where standard error is no terminal.
-  std::function<void(std::uint64_t done)> progress(std::string what, std::uint64_t total);
+  ProgressReport progress(std::string what, std::uint64_t total);
+  // Says who is in the way of an acquire that waits, on a line of its own that is written over on a terminal.
+  ProgressReport waiting();
   void end_progress();
 
  private:
@@ -41,6 +44,7 @@ class Output {
   bool colour_error_;
   bool progress_shown_ = false;
   int percent_shown_ = -1;
+  std::string waiting_shown_;
   os::Handle out_;
   os::Handle error_;
 };

@@ -17,6 +17,9 @@ class Parser {
       const std::string& word = words_[at_++];
       if (only_positionals_ || word.size() < 2 || word[0] != '-') {
         HF_CHECK(take_plain(word));
+      } else if (word == "--" && found_.command != nullptr && found_.command->runs_program) {
+        found_.program.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+        at_ = words_.size();
       } else if (word == "--") {
         only_positionals_ = true;
       } else {
@@ -31,6 +34,10 @@ class Parser {
 
  private:
   Result<void> take_plain(const std::string& word) {
+    if (word == "help" && found_.command == nullptr && group_.empty()) {
+      found_.help = true;
+      return {};
+    }
     if (found_.command != nullptr) {
       found_.positionals.push_back(word);
       return {};
@@ -54,6 +61,10 @@ class Parser {
   Result<void> take_option(const std::string& word) {
     const std::size_t equals = word.find('=');
     const std::string name = word == "-h" ? "--help" : word.substr(0, equals);
+    if (name == "--version" && found_.command == nullptr) {
+      found_.command = find_command("version");
+      return {};
+    }
     const OptionSpec* option = find_option(name);
     if (option == nullptr) return unknown_option(name);
     const std::size_t count = value_count(*option);
@@ -102,7 +113,6 @@ class Parser {
   }
 
   Result<void> unknown_option(const std::string& name) const {
-    if (name == "--version" && found_.command == nullptr) { return usage_refusal("say `holdfast version`"); }
     if (found_.command != nullptr) {
       const std::string both = std::string(found_.command->name) + " " + name;
       if (std::ranges::find(later_options(), both) != later_options().end()) {
@@ -136,6 +146,9 @@ class Parser {
     }
     if (found_.positionals.size() > count.most) {
       return usage_refusal("one word too many: " + printable(found_.positionals[count.most]), &command);
+    }
+    if (command.runs_program && found_.program.empty()) {
+      return usage_refusal("`holdfast " + std::string(command.name) + "` needs a program after --", &command);
     }
     for (const OptionSpec& option : command.options) {
       if (option.required && !found_.has(option.name) && (option.unless.empty() || !found_.has(option.unless))) {

@@ -24,6 +24,7 @@ struct Invocation {
   std::string topic;                 // with help: the verb words that were given
   const Command* command = nullptr;  // null only with help
   std::vector<std::string> positionals;
+  std::vector<std::string> program;  // what follows `--`, of a command that runs a program
   std::map<std::string, std::vector<std::string>, std::less<>> options;  // values in order; a flag has none
 
   bool has(std::string_view option) const { return options.contains(option); }

@@ -57,11 +57,19 @@ TEST(CommandLine, FindsAWishForJsonEvenWhereTheRestIsWrong) {
   EXPECT_FALSE(asks_for_json({"hold", "a", "--", "program", "--json"}));
 }
 
+TEST(CommandLine, TakesTheProgramAfterTwoDashesAsItIs) {
+  const auto found = parse_words({"hold", "a", "b", "--owner", "o", "--task", "t", "--", "sh", "--json", "--", "-c"});
+  ASSERT_TRUE(granted(found));
+  EXPECT_EQ(found->positionals, (Words{"a", "b"}));
+  EXPECT_EQ(found->program, (Words{"sh", "--json", "--", "-c"}));
+  EXPECT_FALSE(found->json);
+  EXPECT_TRUE(refused_with(parse_words({"hold", "a", "--owner", "o", "--task", "t"}), Code::usage));
+  EXPECT_TRUE(refused_with(parse_words({"hold", "a", "--owner", "o", "--task", "t", "--"}), Code::usage));
+}
+
 TEST(CommandLine, NamesWhatALaterReleaseBringsWithoutDoingAnything) {
   for (const Words& words :
-       {Words{"hold", "a", "--owner", "o", "--task", "t", "--", "sh"}, Words{"mcp"}, Words{"doctor"},
-        Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}, Words{"task", "set"},
-        Words{"acquire", "a", "--owner", "o", "--task", "t", "--wait", "5"}}) {
+       {Words{"mcp"}, Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
     EXPECT_TRUE(refused_with(parse_words(words), Code::unsupported_here)) << testing::PrintToString(words);
   }
 }

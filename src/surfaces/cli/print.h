@@ -17,6 +17,8 @@ std::string human_leases(const Json& document, std::int64_t now_us);
 std::string human_acquired(const Json& document, std::int64_t now_us);
 std::string human_renewed(const Json& document, std::int64_t now_us);
 std::string human_released(const Json& document);
+// {"place","holders"}: whom an acquire waits for, in one line.
+std::string waiting_line(const Json& waiting);
 
 // "alive", "proven dead", "unknown"; "no server" of a lease that has no server to be alive.
 std::string liveness_words(const std::string& liveness);

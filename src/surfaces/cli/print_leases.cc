@@ -153,6 +153,24 @@ std::string human_renewed(const Json& document, std::int64_t now_us) {
   return paragraph("renewed  ", display_scope(record)) + paragraph("until    ", until_of(record, now_us));
 }
 
+// Of a folder: the first paths that nobody answers for, and how many there are.
+std::string changes_below(const Json& check) {
+  static constexpr std::size_t kShown = 10;
+  std::string out;
+  std::size_t shown = 0;
+  for (const Json& change : list_member(check, "changed")) {
+    if (member(change, "how") != "ungated" || shown == kShown) continue;
+    ++shown;
+    const Json& expected = object_member(change, "expected");
+    const Json& actual = object_member(change, "actual");
+    const char* how = expected.empty() ? " (new)" : actual.empty() ? " (gone)" : "";
+    out += paragraph("changed   ", member(change, "path") + how);
+  }
+  const std::string all = member(check, "ungated");
+  if (shown == kShown && all != std::to_string(kShown)) out += paragraph("changed   ", "…and more: " + all + " in all");
+  return out;
+}
+
 std::string human_released(const Json& document) {
   std::string out = paragraph("released  ", member(document, "released"));
   const Json& check = object_member(document, "content_check");
@@ -163,6 +181,7 @@ std::string human_released(const Json& document) {
   }
   out += paragraph("content   ",
                    "not what the last gated write left (" + words_of(member(check, "baseline_source")) + ")");
+  out += changes_below(check);
   for (const auto& [label, name] : {std::pair{"expected  ", "expected_sha256"},
                                     {"found     ", "actual_sha256"},
                                     {"expected  ", "expected_fnv1a"},
@@ -171,9 +190,30 @@ std::string human_released(const Json& document) {
   }
   for (const char* name : {"quarantine_id", "quarantine", "amber_id"}) {
     const std::string id = member(document, name);
-    if (!id.empty()) out += paragraph("kept as   ", id + "; see `holdfast quarantine show " + id + "`");
+    if (!id.empty() && id != "-") out += paragraph("kept as   ", id + "; see `holdfast quarantine show " + id + "`");
   }
-  return out + paragraph("warning   ", member(document, "warning"));
+  if (check.value("actual_exists", Json()) == Json(false))
+    out += paragraph("note      ", "nothing bears the name any more, so nothing could be kept");
+  const std::string warning = member(document, "warning");
+  return warning.empty() || warning == "-" ? out : out + paragraph("warning   ", warning);
+}
+
+std::string waiting_line(const Json& waiting) {
+  const Json holders = waiting.value("holders", Json::array());
+  std::string line = "waiting";
+  if (holders.is_array() && !holders.empty()) {
+    const Json& first = holders.front();
+    line += " for " + display_scope(first) + ": " + member(first, "owner") + ", task " + member(first, "task_id") +
+            ", since " + display_time(text_member(first, "since")) + ", until " +
+            display_time(text_member(first, "until"));
+    if (holders.size() > 1) line += ", and " + std::to_string(holders.size() - 1) + " more";
+  } else {
+    line += " for those who came earlier";
+  }
+  if (const std::string place = member(waiting, "place"); !place.empty() && place != "-") {
+    line += "; place " + place + " in the queue";
+  }
+  return plain(line);
 }
 
 }  // namespace holdfast::cli

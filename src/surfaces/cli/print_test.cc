@@ -136,6 +136,28 @@ TEST(HumanReleased, SaysLoudlyWhatWasKept) {
   EXPECT_NE(text.find("warning"), std::string::npos);
 }
 
+TEST(HumanReleased, NamesWhatChangedBelowAFolder) {
+  Json changed = Json::array();
+  for (int number = 0; number < 12; ++number) {
+    changed.push_back({{"path", "f" + std::to_string(number)},
+                       {"how", "ungated"},
+                       {"expected", number == 0 ? Json() : Json{{"kind", "file"}}},
+                       {"actual", number == 1 ? Json() : Json{{"kind", "file"}}}});
+  }
+  changed.push_back({{"path", "mine"}, {"how", "gated"}});
+  const Json document = {
+      {"released", "project:/d"},
+      {"content_mismatch", true},
+      {"content_check", {{"baseline_source", "manifest"}, {"changed", changed}, {"ungated", 12}, {"gated", 1}}}};
+  const std::string text = human_released(document);
+  expect_narrow(text);
+  EXPECT_NE(text.find("f0 (new)"), std::string::npos) << text;
+  EXPECT_NE(text.find("f1 (gone)"), std::string::npos);
+  EXPECT_NE(text.find("12 in all"), std::string::npos) << text;
+  EXPECT_EQ(text.find("f10"), std::string::npos);
+  EXPECT_EQ(text.find("mine"), std::string::npos);
+}
+
 TEST(HumanTimeline, ShowsDayTimeKindScopeAndWhatMatters) {
   const Json events = {{{"id", "ev-1"},
                         {"at", "2026-10-31T18:00:01.5Z"},

@@ -127,6 +127,17 @@ Result<void> put_own(const Invocation& invocation, const Surroundings& surroundi
   if (verb == "release") return put_release(invocation, surroundings, arguments);
   if (verb == "reconcile_resolve") return put_resolve(invocation, surroundings, arguments);
   if (verb == "evidence_log") return put_log(invocation, surroundings, arguments);
+  if (verb == "task_set") {
+    arguments["cwd"] = printable(surroundings.current_folder);
+    arguments["sources"] = Json::array();
+    const auto sources = invocation.options.find("--source");
+    if (sources != invocation.options.end()) {
+      for (const std::string& source : sources->second) {
+        if (!is_valid_utf8(source)) return usage_refusal("--source is not UTF-8", invocation.command);
+        arguments["sources"].push_back(source);
+      }
+    }
+  }
   if (verb == "edit") arguments["replacements"] = replacements_of(invocation);
   if (verb == "evidence_export") {
     const std::string to = absolute_path(*invocation.value("--to"), surroundings.current_folder);

@@ -3,6 +3,7 @@
 //   reads only                    in process, whether a server lives or not
 //   changes, a server lives       through its socket; with --direct: direct_refused_server_lives
 //   changes, no server            in process, servers/server.lock held shared
+//   acquire --wait, no server     asked again every 200 ms: without a server there is no queue, and no order
 //
 // A server that is just starting or just ending is waited for (3 s); one that holds its lock and has no socket after
 // that is server_unreachable.
@@ -27,11 +28,14 @@ Result<std::string> workspace_root(const Invocation& invocation, const Surroundi
 Result<std::unique_ptr<Engine>> open_observer(const std::string& root, const Surroundings& surroundings);
 
 struct Sending {
-  const Invocation& invocation;
   const Surroundings& surroundings;
   const std::string& root;
+  bool mutating = true;
+  bool direct = false;        // --direct
+  bool bound = false;         // a lease that it takes is bound to this process
+  bool needs_server = false;  // never directly: server_unreachable where none comes within 3 s
   StreamContent* content = nullptr;
-  std::function<void(std::uint64_t)> progress = {};
+  ProgressReport progress = {};
 
   bool content_begun() const { return content != nullptr && content->has_begun(); }
 };

@@ -3,10 +3,14 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "evidence/package.h"
+#include "os/workspace_folder.h"
+#include "server/client.h"
 #include "surfaces/cli/bytes_verbs.h"
 #include "surfaces/cli/challenge.h"
 #include "surfaces/cli/content.h"
+#include "surfaces/cli/doctor.h"
 #include "surfaces/cli/documents.h"
+#include "surfaces/cli/hold.h"
 #include "surfaces/cli/print.h"
 #include "surfaces/cli/request.h"
 #include "surfaces/cli/request_path.h"
@@ -33,6 +37,14 @@ int run_init(const Invocation& invocation, const Surroundings& surroundings, Out
   if (!request) return output.refuse(request.refusal());
   const std::string root = invocation.workspace ? absolute_path(*invocation.workspace, surroundings.current_folder)
                                                 : surroundings.current_folder;
+  // What changes a workspace that is there goes past no server, which would keep what it read before.
+  std::optional<DirectPass> pass;
+  const bool changes = invocation.has("--adopt") || invocation.has("--new-id") || invocation.has("--anchor");
+  if (const auto folder = os::open_workspace(root); changes && folder.ok()) {
+    auto taken = DirectPass::take(folder->squad);
+    if (!taken.ok()) return output.refuse(taken.refusal());
+    pass.emplace(std::move(*taken));
+  }
   return answer_with("init", Engine::initialise(root, (*request)["arguments"]), output);
 }
 
@@ -81,7 +93,10 @@ std::optional<int> run_own(const Invocation& invocation, const Surroundings& sur
 
 int run_request(const Invocation& invocation, const Surroundings& surroundings, const std::string& root, Json request,
                 Output& output) {
-  Sending sending{.invocation = invocation, .surroundings = surroundings, .root = root};
+  Sending sending{.surroundings = surroundings,
+                  .root = root,
+                  .mutating = invocation.command->mutating,
+                  .direct = invocation.direct};
   std::unique_ptr<StreamContent> content;
   if (invocation.command->verb == "write") {
     auto opened = StreamContent::open(*invocation.value("--from"));
@@ -93,6 +108,7 @@ int run_request(const Invocation& invocation, const Surroundings& surroundings, 
       sending.progress = output.progress("writing", *count);
     }
   }
+  if (invocation.has("--wait")) sending.progress = output.waiting();
   return answer_with(std::string(invocation.command->verb), send(request, sending), output);
 }
 
@@ -119,7 +135,9 @@ int run_verb(const Invocation& invocation, const Surroundings& surroundings, Out
   if (!request) return output.refuse(request.refusal());
   if (!root) return output.refuse(root.refusal());
   const std::string_view name = invocation.command->name;
-  if (name == "serve") return run_serve(*root, surroundings, output);
+  if (name == "serve") return run_serve(invocation, *root, surroundings, output);
+  if (name == "doctor") return run_doctor(*root, output);
+  if (invocation.command->runs_program) return run_program(invocation, *request, *root, surroundings, output);
   if (name == "stop") return answer_with("stop", stop_server(*root), output);
   if (name == "read") return run_read(*request, *root, surroundings, output);
   if (name == "quarantine export") return run_quarantine_export(invocation, *request, *root, surroundings, output);

@@ -1,0 +1,95 @@
+#include "engine/command.h"
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "engine/arguments.h"
+#include "engine/ending.h"
+#include "engine/observing.h"
+
+namespace holdfast::engine {
+namespace {
+
+constexpr std::size_t kProgramWordsMax = 64U * 1024U;  // of the program's words in the evidence
+
+struct Judged {
+  Scope scope;
+  Tenancy tenancy;
+};
+
+Result<Judged> judged(Context& context, Transition& transition, const Arguments& arguments) {
+  HF_TRY(const TenancyKeys keys, arguments.keys());
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  HF_CHECK(record_observations(context, transition));
+  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
+  HF_CHECK(end_what_is_due(context, transition, &scope));
+  const Tenancy* held = transition.state.find(scope);
+  HF_TRY(const auto last, context.store->last_ended(scope));
+  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
+                      transition.state.epoch.epoch, transition.now));
+  return Judged{scope, *held};
+}
+
+Result<Json> record_one(Context& context, Transition& transition, evidence::Event event) {
+  HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
+  return Json(ids.front());
+}
+
+}  // namespace
+
+Json command_envelope(const Context& context, const Tenancy& tenancy, const std::string& operation_id,
+                      const std::string& family, const std::string& precondition, const std::string& payload_sha256) {
+  return Json{{"operation_id", operation_id},
+              {"resource", tenancy.scope.full()},
+              {"operation_family", family},
+              {"consequence_class", tenancy.contract.value("consequence_class", "reversible_by_vault")},
+              {"owner", tenancy.owner},
+              {"task_id", tenancy.task_id},
+              {"generation", tenancy.generation.text()},
+              {"control_epoch", tenancy.control_epoch.text()},
+              {"issuer", {{"workspace_id", context.workspace_id()}, {"authority", "local"}}},
+              {"precondition", precondition.empty() ? Json(nullptr) : Json(precondition)},
+              {"payload_sha256", payload_sha256}};
+}
+
+Result<Json> command_begin(Context& context, const Json& json, const Caller& caller) {
+  const Arguments arguments(json);
+  HF_TRY(const auto operation_id, arguments.optional_text("operation_id"));
+  const Json program = json.value("program", Json());
+  if (!program.is_array() || program.empty()) return usage("program is missing");
+  const std::string words = dump_ascii(program);
+  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(const Judged found, judged(context, transition, arguments));
+  Json command = command_envelope(context, found.tenancy, operation_id.value_or("op-" + random_hex(16)), "exec", "",
+                                  sha256_hex(words));
+  evidence::Event event;
+  event.kind = "command_issued";
+  event.scope = found.scope.full();
+  event.generation = found.tenancy.generation;
+  if (!found.tenancy.event.empty()) event.parents.push_back(found.tenancy.event);
+  event.facts = {{"command", command}, {"caller_pid", caller.process.pid}};
+  if (words.size() <= kProgramWordsMax) event.facts["program"] = program;
+  HF_TRY(const Json id, record_one(context, transition, std::move(event)));
+  return Json{{"command", std::move(command)}, {"evidence", id}};
+}
+
+Result<Json> command_end(Context& context, const Json& json, const Caller&) {
+  const Arguments arguments(json);
+  HF_TRY(const std::string operation_id, arguments.text("operation_id"));
+  HF_TRY(const auto issued, arguments.optional_text("issued"));
+  HF_TRY(Transition transition, begin_transition(context));
+  const auto still = judged(context, transition, arguments);
+  evidence::Event event;
+  event.kind = "command_finished";
+  if (issued && !issued->empty()) event.parents.push_back(*issued);
+  event.facts = {{"operation_id", operation_id}, {"exit_status", json.value("exit_status", Json())}};
+  event.facts["tenancy_was_current"] = still.ok();
+  if (still.ok()) event.scope = still->scope.full();
+  if (!still.ok()) event.facts["reason"] = still.refusal().message();
+  HF_TRY(const Json id, record_one(context, transition, std::move(event)));
+  Json answer = {{"current", still.ok()}, {"evidence", id}};
+  if (!still.ok()) answer["reason"] = still.refusal().message();
+  return answer;
+}
+
+}  // namespace holdfast::engine
