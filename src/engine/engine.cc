@@ -20,6 +20,7 @@
 #include "engine/reconcile.h"
 #include "engine/recover.h"
 #include "engine/tasks.h"
+#include "engine/transfer.h"
 #include "engine/workspace.h"
 #include "engine/write.h"
 #include "scope/resolve.h"
@@ -216,6 +217,11 @@ int Engine::tick() {
   (void)engine::record_observations(context, *transition);
   engine::end_what_became_due(context, *transition, seen);
   return context.guards ? 0 : kTickMs;
+}
+
+Result<Json> Engine::transfer_holder(const std::vector<std::string>& scopes, const os::ProcessIdentity& process,
+                                     const std::string& session) {
+  return engine::transfer_holder(*state_->context, scopes, Holder{true, process, session});
 }
 
 void Engine::end_waiting() { state_->context->waiting.close(); }

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/result.h"
 #include "os/handle.h"
@@ -84,6 +85,9 @@ class Engine {
   int tick();
   // Server mode: on start, before serving: settle or classify intents, release what a dead client had bound.
   Result<Json> recover(const Caller& caller);
+  // Server mode, for a handoff: these tenancies name the successor from now on, all or none (engine/transfer.h).
+  Result<Json> transfer_holder(const std::vector<std::string>& scopes, const os::ProcessIdentity& process,
+                               const std::string& session);
   // Nobody waits any longer: those who do are refused with server_unreachable. Before shut_down().
   void end_waiting();
   // Ends the guards; tenancies stay.

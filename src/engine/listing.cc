@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "guard/still_reading.h"
 #include "lease/liveness.h"
 #include "scope/resolve.h"
 
@@ -159,23 +160,23 @@ Result<Engine::Bytes> read_bytes(Context& context, const Json& json) {
   if (!scope.is_file()) {
     return Refusal(Code::not_a_regular_file, "not_a_regular_file: " + scope.display(), Json{{"scope", scope.full()}});
   }
-  HF_TRY(PinnedPlace place, pin_place(context.folder, scope, true));
-  if (!place.facts) {
-    return Refusal(Code::file_absent, "file_absent: " + scope.display(), Json{{"scope", scope.full()}});
-  }
-  if (place.facts->kind != os::Kind::regular) {
-    return Refusal(Code::not_a_regular_file, "not_a_regular_file: " + scope.display(), Json{{"scope", scope.full()}});
-  }
-  if (!place.object) {
-    return Refusal(Code::file_unreadable, "file_unreadable: " + scope.display(), Json{{"scope", scope.full()}});
-  }
   Engine::Bytes bytes;
-  bytes.object = std::move(*place.object);
+  HF_TRY(bytes.object, guard::open_for_still_reading([&]() -> Result<os::Handle> {
+           HF_TRY(PinnedPlace place, pin_place(context.folder, scope, true));
+           const Json details = {{"scope", scope.full()}};
+           if (!place.facts) return Refusal(Code::file_absent, "file_absent: " + scope.display(), details);
+           if (place.facts->kind != os::Kind::regular) {
+             return Refusal(Code::not_a_regular_file, "not_a_regular_file: " + scope.display(), details);
+           }
+           if (!place.object) return Refusal(Code::file_unreadable, "file_unreadable: " + scope.display(), details);
+           return std::move(*place.object);
+         }));
+  HF_TRY(const os::Facts facts, os::facts_of_open(bytes.object));
   HF_TRY(const ContentDigest digest, os::sha256_of_open(bytes.object));
   bytes.document = {{"scope", scope.display()},
                     {"sha256", digest.sha256},
                     {"byte_count", digest.byte_count},
-                    {"identity", place.facts->identity.to_json()}};
+                    {"identity", facts.identity.to_json()}};
   return bytes;
 }
 

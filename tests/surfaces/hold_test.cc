@@ -204,6 +204,18 @@ TEST_F(Held, SeveralScopesAreHeldAllOrNone) {
   EXPECT_TRUE(is_free());
 }
 
+// The boot clock counts a suspend: a process of a time namespace that is two hours ahead sees what a machine sees that
+// slept so long.
+TEST_F(Held, ASuspendOfHoursHasEndedEveryLease) {
+  const Lease lease = bench_.acquire("a.txt");
+  const Words asleep = {"unshare",        "--time",      "--boottime",  "7200",
+                        HOLDFAST_PROGRAM, "--workspace", bench_.root(), "--json"};
+  support::Child beat = support::spawn(asleep + Words{"heartbeat", "project:/a.txt"} + lease.keys());
+  const auto refused = parse_json(beat.read_all());
+  ASSERT_TRUE(refused);
+  EXPECT_EQ((*refused)["error"]["code"], "lease_expired") << *refused;
+}
+
 class Confined : public Held {};
 
 TEST_F(Confined, AProgramWritesOnlyBelowTheFoldersThatItLeases) {
