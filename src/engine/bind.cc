@@ -8,26 +8,18 @@ namespace holdfast::engine {
 
 Result<Json> bind(Context& context, const Json& json, const Caller& caller) {
   const Arguments arguments(json);
-  HF_TRY(const TenancyKeys keys, arguments.keys());
-  HF_TRY(const std::string text, arguments.scope());
-  HF_TRY(const std::string cwd, arguments.current_folder());
   const os::ProcessIdentity command = os::ProcessIdentity::from_json(json.value("command", Json()));
   if (command.pid <= 0 || command.started_at.empty() || command.boot_id.empty()) {
     return usage("command is no identity of a process");
   }
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
-  HF_CHECK(end_what_is_due(context, transition, &scope));
-  const Tenancy* held = transition.state.find(scope);
-  HF_TRY(const auto last, context.store->last_ended(scope));
-  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                      transition.state.epoch.epoch, transition.now));
-  if (!held->bound || !held->client || !(*held->client == caller.process)) {
+  HF_TRY(Tenancy bound, current_tenancy(context, transition, arguments));
+  const Scope& scope = bound.scope;
+  if (!bound.bound || !bound.client || !(*bound.client == caller.process)) {
     return Refusal(Code::request_malformed,
                    "request_malformed: the lease on " + scope.display() + " is not bound to who asks",
                    Json{{"scope", scope.full()}});
   }
-  Tenancy bound = *held;
   bound.command = command;
   evidence::Event event;
   event.kind = "lease_bound_to_command";

@@ -11,25 +11,6 @@ namespace {
 
 constexpr std::size_t kProgramWordsMax = 64U * 1024U;  // of the program's words in the evidence
 
-struct Judged {
-  Scope scope;
-  Tenancy tenancy;
-};
-
-Result<Judged> judged(Context& context, Transition& transition, const Arguments& arguments) {
-  HF_TRY(const TenancyKeys keys, arguments.keys());
-  HF_TRY(const std::string text, arguments.scope());
-  HF_TRY(const std::string cwd, arguments.current_folder());
-  HF_CHECK(record_observations(context, transition));
-  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
-  HF_CHECK(end_what_is_due(context, transition, &scope));
-  const Tenancy* held = transition.state.find(scope);
-  HF_TRY(const auto last, context.store->last_ended(scope));
-  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                      transition.state.epoch.epoch, transition.now));
-  return Judged{scope, *held};
-}
-
 Result<Json> record_one(Context& context, Transition& transition, evidence::Event event) {
   HF_TRY(const auto ids, record(context, transition, {std::move(event)}));
   return Json(ids.front());
@@ -59,14 +40,15 @@ Result<Json> command_begin(Context& context, const Json& json, const Caller& cal
   if (!program.is_array() || program.empty()) return usage("program is missing");
   const std::string words = dump_ascii(program);
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(const Judged found, judged(context, transition, arguments));
-  Json command = command_envelope(context, found.tenancy, operation_id.value_or("op-" + random_hex(16)), "exec", "",
-                                  sha256_hex(words));
+  HF_CHECK(record_observations(context, transition));
+  HF_TRY(const Tenancy tenancy, current_tenancy(context, transition, arguments));
+  Json command =
+      command_envelope(context, tenancy, operation_id.value_or("op-" + random_hex(16)), "exec", "", sha256_hex(words));
   evidence::Event event;
   event.kind = "command_issued";
-  event.scope = found.scope.full();
-  event.generation = found.tenancy.generation;
-  if (!found.tenancy.event.empty()) event.parents.push_back(found.tenancy.event);
+  event.scope = tenancy.scope.full();
+  event.generation = tenancy.generation;
+  if (!tenancy.event.empty()) event.parents.push_back(tenancy.event);
   event.facts = {{"command", command}, {"caller_pid", caller.process.pid}};
   if (words.size() <= kProgramWordsMax) event.facts["program"] = program;
   HF_TRY(const Json id, record_one(context, transition, std::move(event)));
@@ -78,7 +60,8 @@ Result<Json> command_end(Context& context, const Json& json, const Caller&) {
   HF_TRY(const std::string operation_id, arguments.text("operation_id"));
   HF_TRY(const auto issued, arguments.optional_text("issued"));
   HF_TRY(Transition transition, begin_transition(context));
-  const auto still = judged(context, transition, arguments);
+  HF_CHECK(record_observations(context, transition));
+  const auto still = current_tenancy(context, transition, arguments);
   evidence::Event event;
   event.kind = "command_finished";
   if (issued && !issued->empty()) event.parents.push_back(*issued);

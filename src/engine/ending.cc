@@ -314,4 +314,21 @@ Result<void> end_what_is_due(Context& context, Transition& transition, const Sco
   return {};
 }
 
+Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys) {
+  HF_CHECK(end_what_is_due(context, transition, &scope));
+  const Tenancy* held = transition.state.find(scope);
+  HF_TRY(const auto last, context.store->last_ended(scope));
+  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
+                      transition.state.epoch.epoch, transition.now));
+  return *held;
+}
+
+Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Arguments& arguments) {
+  HF_TRY(const TenancyKeys keys, arguments.keys());
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
+  return current_tenancy(context, transition, scope, keys);
+}
+
 }  // namespace holdfast::engine

@@ -4,6 +4,7 @@
 // Calling sequence: look_at() outside the transition (hashing, archiving); inside it still_so(), else look again; then
 // end_tenancy(). Nothing is restored, nothing deleted: diverging bytes go to Amber and stay where they are.
 #pragma once
+#include "engine/arguments.h"
 #include "engine/context.h"
 #include "engine/manifest.h"
 
@@ -73,6 +74,11 @@ Result<Json> end_tenancy_now(Context& context, Transition& transition, const Ten
 // at before the transition.
 Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope,
                              const std::map<std::string, Sight>& seen = {});
+
+// The tenancy of these keys, where it is current: what is due on the scope is ended first. Refuses as judge_keys does.
+Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys);
+// The same of a request's scope and keys.
+Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Arguments& arguments);
 
 Result<Json> release(Context& context, const Json& arguments, const Caller& caller);
 

@@ -9,21 +9,14 @@ namespace holdfast::engine {
 
 Result<Json> heartbeat(Context& context, const Json& json, const Caller&) {
   const Arguments arguments(json);
-  HF_TRY(const TenancyKeys keys, arguments.keys());
-  HF_TRY(const std::string text, arguments.scope());
-  HF_TRY(const std::string cwd, arguments.current_folder());
   HF_TRY(const auto ttl_text, arguments.optional_text("ttl"));
   std::optional<std::int64_t> ttl;
   if (ttl_text) { HF_TRY(ttl, parse_ttl(*ttl_text)); }
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
-  HF_CHECK(end_what_is_due(context, transition, &scope));
-  const Tenancy* held = transition.state.find(scope);
-  HF_TRY(const auto last, context.store->last_ended(scope));
-  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                      transition.state.epoch.epoch, transition.now));
+  HF_TRY(const Tenancy held, current_tenancy(context, transition, arguments));
+  const Scope scope = held.scope;
   HF_CHECK(walk_again(context, scope));
-  if (const auto guard = context.guard_table.find(*held)) (void)guard->check();  // what it finds is in os_lock
+  if (const auto guard = context.guard_table.find(held)) (void)guard->check();  // what it finds is in os_lock
   HF_CHECK(record_observations(context, transition));
   Tenancy renewed = *transition.state.find(scope);
   const guard::Enforcement now = current_enforcement(context, renewed, holder_liveness(context, renewed));

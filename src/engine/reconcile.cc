@@ -108,10 +108,7 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
     // The guard has to take what is there as its own before it can be replaced under guard; the bytes are kept first.
     HF_TRY(Transition transition, begin_transition(context));
     HF_TRY(const Scope scope, parse_canonical_scope(replacement.scope_text));
-    const Tenancy* held = transition.state.find(scope);
-    HF_TRY(const auto last, context.store->last_ended(scope));
-    HF_CHECK(judge_keys(scope, replacement.keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                        transition.state.epoch.epoch, transition.now));
+    HF_TRY(const Tenancy held, current_tenancy(context, transition, scope, replacement.keys));
     const Sight sight = look_at(context, scope, true);
     if (sight.kind == "unverifiable") {
       return Refusal(Code::destination_unverifiable, "destination_unverifiable: " + sight.reason);
@@ -124,7 +121,7 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
                                   Json{{"reconcile_id", record["id"]}}));
       }
     }
-    if (const auto guard = context.guard_table.find(*held)) HF_CHECK(guard->adopt_current());
+    if (const auto guard = context.guard_table.find(held)) HF_CHECK(guard->adopt_current());
   }
   HF_TRY(const Json outcome, replace_guarded(context, replacement));
   HF_TRY(Transition transition, begin_transition(context));

@@ -26,18 +26,14 @@ Result<Json> finish(Context& context, Transition& transition, const Tenancy& ten
 
 // The tenancy of these keys, current and with nothing nested in it.
 Result<Tenancy> judged(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys) {
-  HF_CHECK(end_what_is_due(context, transition, &scope));
-  const Tenancy* held = transition.state.find(scope);
-  HF_TRY(const auto last, context.store->last_ended(scope));
-  HF_CHECK(judge_keys(scope, keys, held == nullptr ? std::nullopt : std::optional(*held), last,
-                      transition.state.epoch.epoch, transition.now));
+  HF_TRY(Tenancy tenancy, current_tenancy(context, transition, scope, keys));
   for (const auto& [full, other] : transition.state.held) {
     if (!is_below(other.scope, scope)) continue;
     return Refusal(Code::nested_lease_held,
                    "nested_lease_held: " + other.scope.display() + " below " + scope.display() + " is still held",
                    Json{{"scope", scope.full()}, {"inner", describe_holder(other, transition.now)}});
   }
-  return *held;
+  return tenancy;
 }
 
 Result<Json> force(Context& context, const Arguments& arguments) {
