@@ -67,6 +67,7 @@ TEST(JudgeKeys, AcceptsTheCurrentTenancysOwnKeys) {
   EXPECT_TRUE(granted(judge_keys(tenancy().scope, keys(), tenancy(), std::nullopt, Epoch{2}, at(1000))));
 }
 
+// Field reports B34, B42: a late heartbeat or release takes nothing from a successor.
 TEST(JudgeKeys, EachKeyAloneIsEnoughToRefuse) {  // B34
   for (int key = 0; key < 4; ++key) {
     TenancyKeys other = keys();

@@ -1,4 +1,5 @@
-// A lease of three seconds on a machine whose every core has four other things to do: no renewal is missed.
+// A lease of three seconds on a machine whose every core has four other things to do: no renewal is missed
+// (field report B32).
 #include <gtest/gtest.h>
 #include <unistd.h>
 

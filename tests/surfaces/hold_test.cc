@@ -184,6 +184,25 @@ TEST_F(Held, AStoppedHoldWhoseLeaseWentOnEndsItsProgram) {
   EXPECT_TRUE(bench_.heartbeat(other).ok());
 }
 
+TEST_F(Held, B21B37B40AServerThatAnswersNobodyEndsTheProgramByTheDeadline) {
+  const auto child = holding({"--ttl", "3s"}, "trap '' TERM; while :; do sleep 0.1; done");
+  const auto pid = static_cast<pid_t>(server());
+  ::kill(pid, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return !program_runs(); }, 12'000)) << "TERM is ignored; KILL follows";
+  ::kill(pid, SIGCONT);
+  EXPECT_EQ(child->wait(), 75);
+  EXPECT_TRUE(eventually([&] { return is_free(); }));
+}
+
+TEST_F(Held, B47EveryEarlyExitLeavesNoLease) {
+  EXPECT_EQ(bench_.run(hold({"/no/such/program"})).code(), "command_not_started");
+  EXPECT_EQ(bench_.run({"run", "project:/", "--owner", "o", "--task", "t", "--", "true"}).code(),
+            "enforcement_insufficient");
+  EXPECT_EQ(bench_.run(hold({"true"}, {"--require", "bpf_lsm"})).code(), "enforcement_insufficient");
+  EXPECT_EQ(bench_.run(hold({"true"}, {"--ttl", "0"})).code(), "lease_ttl_invalid");
+  EXPECT_TRUE(is_free());
+}
+
 TEST_F(Held, SeveralScopesAreHeldAllOrNone) {
   bench_.serve();
   const Lease taken = bench_.acquire("b.txt", "bob");

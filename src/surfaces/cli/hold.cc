@@ -18,6 +18,7 @@ namespace {
 constexpr int kLeaseLost = 75;
 constexpr int kRefused = 1;
 constexpr int kGraceMs = 5'000;
+constexpr int kLookMs = 250;
 
 // Gone with everything in it at the end; where that fails it is a temporary folder like others.
 class PrivateFolder {
@@ -121,11 +122,12 @@ struct Running {
 };
 
 // Until it ends by itself, or its lease is lost and it is ended.
-Running wait_for(os::CommandProcess& command, const Holding& holding, Output& output) {
+Running wait_for(os::CommandProcess& command, Holding& holding, Output& output) {
   for (;;) {
-    if (const auto status = command.wait(-1)) return {*status, holding.lost().has_value()};
+    // Looked at here as well: the renewing thread may be waiting for a server that answers nobody.
+    if (const auto status = command.wait(kLookMs)) return {*status, holding.lost().has_value()};
+    if (!holding.lost_by_now()) continue;
     const auto lost = holding.lost();
-    if (!lost) continue;
     output.diagnostic("holdfast: the lease is lost, the program is ended: " + *lost + "\n");
     (void)command.terminate(kGraceMs);
     for (const std::int64_t pid : command.survivors()) {

@@ -141,14 +141,18 @@ void Holding::lose(const std::string& reason) {
   if (on_loss_) on_loss_();
 }
 
+// So long before its deadline a lease that was not renewed counts as lost: the program is told while it still holds.
+std::int64_t Holding::margin_of(const Held& held) { return std::min(kMarginMs, held.ttl_ms / 5); }
+
 bool Holding::lost_by_now() {
   bool passed = false;
   {
     const std::scoped_lock lock(mutex_);
     const std::int64_t now = boot_ms();
-    passed = std::any_of(held_.begin(), held_.end(), [&](const Held& held) { return held.until_ms <= now; });
+    passed = std::any_of(held_.begin(), held_.end(),
+                         [&](const Held& held) { return held.until_ms - margin_of(held) <= now; });
   }
-  if (passed) lose("its deadline passed while the program was stopped");
+  if (passed) lose("no renewal was acknowledged before its deadline");
   return lost().has_value();
 }
 
@@ -212,8 +216,7 @@ std::int64_t Holding::renew_all() {
   std::int64_t pause_ms = kTtlMaxMs;
   for (Held& held : held_) {
     const bool renewed = renew(held);
-    const std::int64_t margin = std::min(kMarginMs, held.ttl_ms / 5);
-    const std::int64_t left = held.until_ms - margin - boot_ms();
+    const std::int64_t left = held.until_ms - margin_of(held) - boot_ms();
     if (left <= 0) lose("no renewal of " + scope_of(held.record) + " was acknowledged before its deadline");
     pause_ms =
         std::min(pause_ms, std::clamp<std::int64_t>(renewed ? held.ttl_ms / 3 : std::min(kSoonMs, left), 1, kTtlMaxMs));

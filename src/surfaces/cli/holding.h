@@ -44,7 +44,7 @@ class Holding {
   void start_renewing(std::function<void()> on_loss);
   // Why the lease is gone; nullopt while it is held.
   std::optional<std::string> lost() const;
-  // The same, asked anew of the clock: whether the deadline passed while this process was stopped.
+  // The same, asked anew of the clock: this process may have been stopped, or its server answer nobody.
   bool lost_by_now();
   // Whether this process started that server: it is not the program's.
   bool started_server(std::int64_t pid) const;
@@ -62,6 +62,7 @@ class Holding {
     std::int64_t ttl_ms = 0;
   };
 
+  static std::int64_t margin_of(const Held& held);
   Result<Json> ask(const std::string& verb, Json arguments, bool bound);
   Json keys_of(const Json& record) const;
   void take(Held& held, const Json& record, std::int64_t sent_ms);
