@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/digest.h"
+#include "support/mounted.h"
 #include "support/workbench.h"
 
 namespace holdfast {
@@ -14,21 +15,10 @@ namespace {
 
 using support::Answer;
 using support::Lease;
+using support::Mounted;
 using support::spawn;
 using support::TemporaryFolder;
 using support::Workbench;
-
-// Something mounted over a folder while the test runs.
-class Mounted {
- public:
-  explicit Mounted(std::string at) : at_(std::move(at)) {}
-  ~Mounted() { ::umount2(at_.c_str(), MNT_DETACH); }
-  Mounted(const Mounted&) = delete;
-  Mounted& operator=(const Mounted&) = delete;
-
- private:
-  std::string at_;
-};
 
 TEST(NotLocal, B94AFuseMountIsRefusedBeforeAnythingIsMadeThere) {
   if (::geteuid() != 0) GTEST_SKIP() << "root is needed to mount";

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "support/mounted.h"
 #include "support/workbench.h"
 
 namespace holdfast {
@@ -19,6 +20,7 @@ namespace {
 using support::Answer;
 using support::eventually;
 using support::Lease;
+using support::Mounted;
 using support::spawn;
 using support::TemporaryFolder;
 using support::Words;
@@ -26,17 +28,6 @@ using support::Workbench;
 using support::operator+;
 
 constexpr unsigned kNobody = 65534;
-
-class Mounted {
- public:
-  explicit Mounted(std::string at) : at_(std::move(at)) {}
-  ~Mounted() { ::umount2(at_.c_str(), MNT_DETACH); }
-  Mounted(const Mounted&) = delete;
-  Mounted& operator=(const Mounted&) = delete;
-
- private:
-  std::string at_;
-};
 
 const Json& mechanism(const Json& report, const std::string& name) {
   static const Json kNone;

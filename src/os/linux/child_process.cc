@@ -8,16 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 
 #include "os/file.h"
+#include "os/linux/child_environment.h"
 #include "os/stream.h"
-
-extern char** environ;
 
 namespace holdfast::os {
 namespace {
@@ -35,19 +33,6 @@ Result<Pipe> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return os_refusal(Code::os_failed, "pipe2", errno);
   return Pipe{Handle(ends[0]), Handle(ends[1])};
-}
-
-std::vector<std::string> environment_of(const ChildOptions& options) {
-  std::vector<std::string> all;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string variable(*entry);
-    if (!options.without_prefix.empty() && variable.starts_with(options.without_prefix)) continue;
-    const bool replaced = std::ranges::any_of(
-        options.environment, [&](const auto& added) { return variable.starts_with(added.first + "="); });
-    if (!replaced) all.push_back(variable);
-  }
-  for (const auto& [name, value] : options.environment) all.push_back(name + "=" + value);
-  return all;
 }
 
 std::vector<char*> pointers_of(std::vector<std::string>& texts) {

@@ -17,8 +17,7 @@
 
 #include "os/confinement.h"
 #include "os/file.h"
-
-extern char** environ;
+#include "os/linux/child_environment.h"
 
 namespace holdfast::os {
 namespace {
@@ -32,19 +31,6 @@ struct Report {
   Step step = Step::ready;
   int error = 0;
 };
-
-std::vector<std::string> environment_of(const CommandOptions& options) {
-  std::vector<std::string> all;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string variable(*entry);
-    if (!options.without_prefix.empty() && variable.starts_with(options.without_prefix)) continue;
-    const bool replaced = std::ranges::any_of(
-        options.environment, [&](const auto& added) { return variable.starts_with(added.first + "="); });
-    if (!replaced) all.push_back(variable);
-  }
-  for (const auto& [name, value] : options.environment) all.push_back(name + "=" + value);
-  return all;
-}
 
 std::vector<std::string> places_of(const std::string& program, const std::vector<std::string>& variables) {
   if (program.find('/') != std::string::npos) return {program};
