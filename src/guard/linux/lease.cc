@@ -11,28 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "os/linux/proc_file.h"
 #include "os/process.h"
 
 namespace holdfast::guard {
-namespace {
-
-constexpr std::size_t kProcFileMax = 1U << 20U;
-
-std::string read_proc(const std::string& path) {
-  const os::Handle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  char piece[4096];
-  while (file && text.size() < kProcFileMax) {
-    const ssize_t count = ::read(file.fd(), piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    text.append(piece, static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
-}  // namespace
-
 int take_read_lease(const os::Handle& object, const BreakSignals& signals) {
   // Dropping a lease clears both, so each taking sets them anew; without F_SETSIG the break would come as SIGIO.
   const struct f_owner_ex owner { F_OWNER_TID, signals.thread };
@@ -56,7 +38,7 @@ void drop_lease(const os::Handle& object) { ::fcntl(object.fd(), F_SETLEASE, F_U
 // what is overdue. So it comes first, and fdinfo, which lists the lease as long as it is there, tells the two apart.
 LeaseState lease_state(const os::Handle& object) {
   if (::fcntl(object.fd(), F_GETLEASE) == F_RDLCK) return LeaseState::standing;
-  const std::string facts = read_proc("/proc/self/fdinfo/" + std::to_string(object.fd()));
+  const std::string facts = os::read_proc("/proc/self/fdinfo/" + std::to_string(object.fd()));
   // Not to be told (no descriptor is left, say) is not lost: whoever asks asks again, and the writer waits.
   if (facts.empty()) return LeaseState::untold;
   return facts.find("LEASE") == std::string::npos ? LeaseState::lost : LeaseState::breaking;
@@ -66,7 +48,7 @@ LeaseState lease_state(const os::Handle& object) {
 //   1: LEASE  BREAKING  UNLCK 5164 fe:00:10952912 0 EOF
 //   1: -> LEASE  BREAKER   WRITE 5168 <none>:0 0 EOF
 Json breaker_of(std::uint64_t inode) {
-  std::istringstream lines(read_proc("/proc/locks"));
+  std::istringstream lines(os::read_proc("/proc/locks"));
   const std::string wanted = ":" + std::to_string(inode) + " ";
   bool below_ours = false;
   for (std::string line; std::getline(lines, line);) {
@@ -87,7 +69,7 @@ Json breaker_of(std::uint64_t inode) {
 }
 
 int lease_break_seconds() {
-  const int seconds = std::atoi(read_proc("/proc/sys/fs/lease-break-time").c_str());
+  const int seconds = std::atoi(os::read_proc("/proc/sys/fs/lease-break-time").c_str());
   return seconds > 0 ? seconds : 45;
 }
 

@@ -18,23 +18,10 @@
 
 #include "base/json.h"
 #include "os/file.h"
+#include "os/linux/proc_file.h"
 
 namespace holdfast::os {
 namespace {
-
-// A file of /proc whole; empty where it cannot be read.
-std::string read_proc(const std::string& path) {
-  const Handle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  char piece[1024];
-  while (file) {
-    const ssize_t count = ::read(file.fd(), piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    text.append(piece, static_cast<std::size_t>(count));
-  }
-  return text;
-}
 
 // "pid:[4026531836]" -> "4026531836"
 std::string namespace_number(const char* path) {

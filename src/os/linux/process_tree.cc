@@ -15,24 +15,12 @@
 #include <string>
 
 #include "os/file.h"
+#include "os/linux/proc_file.h"
 
 namespace holdfast::os {
 namespace {
 
 constexpr int kFieldsBeforeStart = 16;  // between the group and the start time
-
-std::string stat_line(pid_t pid) {
-  const Handle file(::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  char piece[1024];
-  while (file) {
-    const ssize_t count = ::read(file.fd(), piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    text.append(piece, static_cast<std::size_t>(count));
-  }
-  return text;
-}
 
 // Where /proc is mounted for another pid namespace its numbers are not ours.
 bool proc_counts_as_we_do() {
@@ -53,7 +41,7 @@ void signal_entry(const ProcessEntry& entry, int number) {
 
 // "PID (NAME) STATE PPID PGRP ... START": the name may hold blanks and parentheses, the last ')' ends it.
 std::optional<ProcessEntry> process_entry(pid_t pid) {
-  const std::string line = stat_line(pid);
+  const std::string line = read_proc("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(name_end + 1));
