@@ -110,7 +110,7 @@ Result<Tenancy> make_tenancy(Context& context, const Transition& transition, con
   tenancy.holder = context.self;
   tenancy.bound = caller.bound;
   tenancy.confined = request.confined && caller.bound;
-  if (caller.bound) tenancy.client = caller.process;
+  if (caller.bound || caller.is_bridge) tenancy.client = caller.process;
   tenancy.control_epoch = transition.state.epoch.epoch;
   tenancy.os_lock = candidate.enforcement.to_json();
   tenancy.enforced_at_grant = candidate.enforcement.enforced;
@@ -181,6 +181,7 @@ struct Granted {
   std::vector<Tenancy> leases;
   bool any_new = false;
   bool any_regrant = false;
+  Json scopes = Json::array();  // those that were granted now; the others were held already
 };
 
 // A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition;
@@ -271,6 +272,7 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
       continue;
     }
     if (candidate.guard) context.guard_table.put(candidate.scope.full(), found->generation, candidate.guard);
+    granted.scopes.push_back(candidate.scope.full());
     granted.leases.push_back(*found);
   }
   return granted;
@@ -284,7 +286,7 @@ Json answer_of(Context& context, const Granted& granted) {
     leases.push_back(std::move(record));
   }
   const char* how = granted.any_regrant ? "regrant" : granted.any_new ? "new" : "existing";
-  return Json{{"leases", std::move(leases)}, {"granted", how}};
+  return Json{{"leases", std::move(leases)}, {"granted", how}, {"granted_scopes", granted.scopes}};
 }
 
 Result<Json> acquire_now(Context& context, const AcquireRequest& request, const Caller& caller) {

@@ -53,7 +53,18 @@ struct Verb {
 
 Result<Json> read_inline(const Call& call) {
   HF_TRY(Engine::Bytes bytes, engine::read_bytes(call.context, call.arguments));
-  HF_TRY(const std::string content, os::read_whole(bytes.object, kInlineReadMax));
+  const engine::Arguments arguments(call.arguments);
+  HF_TRY(const auto offset, arguments.number("offset"));
+  HF_TRY(const auto limit, arguments.number("limit"));
+  std::string content;
+  if (!offset && !limit) {
+    HF_TRY(content, os::read_whole(bytes.object, kInlineReadMax));
+  } else {
+    content.resize(std::min(limit.value_or(kInlineReadMax), kInlineReadMax));
+    HF_TRY(const std::size_t count, os::read_at(bytes.object, offset.value_or(0), content.data(), content.size()));
+    content.resize(count);
+    bytes.document["offset"] = offset.value_or(0);
+  }
   bytes.document["content_base64"] = base64_encode(content);
   return std::move(bytes.document);
 }
@@ -93,6 +104,7 @@ const std::map<std::string, Verb>& verbs() {
       {"generations_verify", {false, [](const Call& c) { return engine::generations_verify(c.context); }}},
       {"epoch_show", {false, [](const Call& c) { return engine::epoch_show(c.context); }}},
       {"evidence_log", {false, [](const Call& c) { return engine::evidence_log(c.context, c.arguments); }}},
+      {"evidence_head", {false, [](const Call& c) { return engine::evidence_head(c.context); }}},
       {"evidence_show", {false, [](const Call& c) { return engine::evidence_show(c.context, c.arguments); }}},
       {"evidence_verify", {false, [](const Call& c) { return engine::evidence_verify(c.context); }}},
       {"evidence_export", {false, [](const Call& c) { return engine::evidence_export(c.context, c.arguments); }}},

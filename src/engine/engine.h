@@ -36,7 +36,8 @@ class ContentSource {
 
 struct Caller {
   os::ProcessIdentity process;  // of the verb that asks
-  bool bound = false;           // `hold`, `run`, a bridge: the lease ends when this process is proven gone
+  bool bound = false;           // `hold`, `run`: the lease ends when this process is proven gone
+  bool is_bridge = false;       // the lease names this process as its client, and outlives it
   // Whether it is still there to be answered; asked while it waits. Empty: it is.
   std::function<bool()> is_gone = {};
 };

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "evidence/chain.h"
 #include "guard/still_reading.h"
 #include "lease/liveness.h"
 #include "scope/resolve.h"
@@ -130,6 +131,12 @@ Result<Json> evidence_log(Context& context, const Json& json) {
     return true;
   }));
   return Json{{"events", Json(std::vector<Json>(last.begin(), last.end()))}};
+}
+
+Result<Json> evidence_head(Context& context) {
+  evidence::Chain chain(*context.files);
+  HF_TRY(const evidence::Marks marks, chain.marks());
+  return Json{{"events", std::to_string(marks.seq)}, {"head", marks.head}};
 }
 
 Result<Json> evidence_show(Context& context, const Json& arguments) {

@@ -10,6 +10,7 @@ Result<Json> status(Context& context);
 Result<Json> quarantine_list(Context& context);
 Result<Json> quarantine_show(Context& context, const Json& arguments);
 Result<Json> evidence_log(Context& context, const Json& arguments);
+Result<Json> evidence_head(Context& context);
 Result<Json> evidence_show(Context& context, const Json& arguments);
 Result<Json> evidence_verify(Context& context);
 Result<Json> receiver_list(Context& context);

@@ -30,6 +30,12 @@ Result<std::size_t> read_some(const Handle& stream, char* into, std::size_t size
 // All of them, however slowly the reader takes them.
 Result<void> write_stream(const Handle& stream, std::string_view bytes, Code code);
 
+// Of a pipe, how many bytes wait in it to be read; 0 where that cannot be told.
+std::size_t bytes_unread(const Handle& pipe);
+// Standard output for this holder alone: descriptor 1 leads to standard error from here on, so that whatever else
+// writes to it, a child too, does not mix with what is written here (field report M20).
+Result<Handle> take_standard_output();
+
 bool is_terminal(const Handle& stream);
 
 }  // namespace holdfast::os

@@ -1,5 +1,6 @@
 #include "server/client.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -131,6 +132,21 @@ Result<Json> call_server(os::Connection& connection, const Json& request, Conten
   else if (content == nullptr)
     content = &empty;
   return Call(connection, request, progress).run(request, content);
+}
+
+std::vector<Json> keys_granted_now(const Json& answer) {
+  std::vector<Json> keys;
+  const Json scopes = answer.value("granted_scopes", Json::array());
+  for (const Json& record : answer.value("leases", Json::array())) {
+    const std::string scope = text_member(record, "namespace") + "://" + text_member(record, "resource_id");
+    if (std::find(scopes.begin(), scopes.end(), Json(scope)) == scopes.end()) continue;
+    keys.push_back(Json{{"scope", scope},
+                        {"owner", record.value("owner", "")},
+                        {"task", record.value("task_id", "")},
+                        {"generation", record.value("generation", "")},
+                        {"started_at", record.value("started_at", "")}});
+  }
+  return keys;
 }
 
 bool server_lives(const os::Handle& squad) {

@@ -11,6 +11,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "engine/engine.h"
 #include "holdfast/result.h"
@@ -20,11 +21,15 @@
 
 namespace holdfast {
 
-// `request` is {"verb","arguments","client":{"bound"}}; `content` for verbs that carry some; others ignore it.
+// `request` is {"verb","arguments","client":{"bound","bridge"}}; `content` for verbs that carry some; others ignore it.
 // `progress` gets what the engine reports; it may be empty. After a refusal with server_* or content_unreadable the
 // connection is of no further use.
 Result<Json> call_server(os::Connection& connection, const Json& request, ContentSource* content = nullptr,
                          const ProgressReport& progress = {});
+
+// Of an acquire's answer, the KEYS of each lease that it granted, as `release` takes them; not of those that were held
+// already. For whoever has to give back what nobody was told of.
+std::vector<Json> keys_granted_now(const Json& answer);
 
 // Whether a server holds this workspace: servers/server.lock is held exclusively. Takes nothing, makes nothing.
 bool server_lives(const os::Handle& squad);

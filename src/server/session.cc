@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "os/process.h"
+#include "server/client.h"
 #include "server/exchange.h"
 
 namespace holdfast::server {
@@ -112,8 +113,10 @@ class Session {
                      Json{{"verb", printable(verb)}});
     }
     const Json client = request.value("client", Json::object());
-    const Caller caller{process_, client.is_object() && client.value("bound", Json(false)) == Json(true),
-                        [this] { return connection_.peer_is_gone(); }};
+    const auto says = [&](const char* what) { return client.is_object() && client.value(what, Json()) == Json(true); };
+    const Caller caller{.process = process_, .bound = says("bound"), .is_bridge = says("bridge"), .is_gone = [this] {
+                          return connection_.peer_is_gone();
+                        }};
     // One request must not end the server, and the guards with it.
     try {
       return service_.engine.perform(Json{{"verb", verb}, {"arguments", arguments}}, caller, content,
@@ -133,17 +136,10 @@ class Session {
 
   // A grant that nobody was told of would be nobody's until its deadline: it is released (CONTRACT section 3).
   void give_back(const Json& request, const Json& outcome) {
-    if (text_member(outcome, "granted") == "existing") return;
-    for (const Json& record : outcome.value("leases", Json::array())) {
-      const std::string ns = text_member(record, "namespace");
-      const Json arguments = {{"scope", ns + "://" + text_member(record, "resource_id")},
-                              {"owner", record.value("owner", "")},
-                              {"task", record.value("task_id", "")},
-                              {"generation", record.value("generation", "")},
-                              {"started_at", record.value("started_at", "")},
-                              {"cwd", "/"}};
+    for (Json& keys : keys_granted_now(outcome)) {
+      keys["cwd"] = "/";
       static_cast<void>(
-          perform("release", Json{{"arguments", arguments}, {"client", request.value("client", Json())}}, nullptr));
+          perform("release", Json{{"arguments", keys}, {"client", request.value("client", Json())}}, nullptr));
     }
   }
 

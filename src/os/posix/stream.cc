@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -73,6 +74,18 @@ Result<void> write_stream(const Handle& stream, std::string_view bytes, Code cod
     }
   }
   return {};
+}
+
+std::size_t bytes_unread(const Handle& pipe) {
+  int count = 0;
+  return ::ioctl(pipe.fd(), FIONREAD, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+Result<Handle> take_standard_output() {
+  Handle taken(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!taken) return os_refusal(Code::os_failed, "dup of standard output", errno);
+  if (::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return os_refusal(Code::os_failed, "dup2", errno);
+  return taken;
 }
 
 bool is_terminal(const Handle& stream) { return ::isatty(stream.fd()) == 1; }

@@ -32,8 +32,8 @@ const std::vector<OptionSpec>& global_options() {
 }
 
 const std::vector<std::string_view>& later_verbs() {
-  static const std::vector<std::string_view> all = {"mcp",          "guardd",         "act", "result", "handoff",
-                                                    "receiver add", "receiver reseed"};
+  static const std::vector<std::string_view> all = {"guardd",  "act",          "result",
+                                                    "handoff", "receiver add", "receiver reseed"};
   return all;
 }
 

@@ -8,16 +8,19 @@
 
 namespace holdfast::cli {
 
+Result<Json> examine(const std::string& root, const std::function<bool()>& asked_to_end) {
+  HF_TRY(const std::string program, os::this_program());
+  return engine::doctor(root, {.attacker = {program, "challenge", kAttackRole}, .asked_to_end = asked_to_end});
+}
+
 int run_doctor(const std::string& root, Output& output) {
-  const auto asked_to_end = os::Termination::open();
-  if (!asked_to_end.ok()) return output.refuse(asked_to_end.refusal());
-  const auto program = os::this_program();
-  if (!program.ok()) return output.refuse(program.refusal());
+  const auto termination = os::Termination::open();
+  if (!termination.ok()) return output.refuse(termination.refusal());
   bool to_end = false;
-  const auto answer = engine::doctor(root, {.attacker = {*program, "challenge", kAttackRole}, .asked_to_end = [&] {
-                                              to_end = to_end || (*asked_to_end)->wait(0);
-                                              return to_end;
-                                            }});
+  const auto answer = examine(root, [&] {
+    to_end = to_end || (*termination)->wait(0);
+    return to_end;
+  });
   if (answer.ok()) return output.json() ? output.document(*answer) : output.text(human_doctor(*answer));
   // A disagreement has a report, too; with --json it is in the details.
   const Refusal& refusal = answer.refusal();

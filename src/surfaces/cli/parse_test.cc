@@ -69,7 +69,7 @@ TEST(CommandLine, TakesTheProgramAfterTwoDashesAsItIs) {
 
 TEST(CommandLine, NamesWhatALaterReleaseBringsWithoutDoingAnything) {
   for (const Words& words :
-       {Words{"mcp"}, Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
+       {Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
     EXPECT_TRUE(refused_with(parse_words(words), Code::unsupported_here)) << testing::PrintToString(words);
   }
 }

@@ -1,5 +1,7 @@
 #include "surfaces/cli/verbs.h"
 
+#include <cstdlib>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "evidence/package.h"
@@ -15,6 +17,7 @@
 #include "surfaces/cli/request.h"
 #include "surfaces/cli/request_path.h"
 #include "surfaces/cli/server_verbs.h"
+#include "surfaces/mcp/bridge.h"
 
 namespace holdfast::cli {
 namespace {
@@ -66,6 +69,15 @@ int run_version(Output& output) {
   return output.text("holdfast " HOLDFAST_VERSION "\n");
 }
 
+int run_mcp(const Invocation& invocation, const Surroundings& surroundings, Output& output) {
+  const auto bridged =
+      mcp::run_bridge({.find_root = [&] { return workspace_root(invocation, surroundings); },
+                       .current_folder = surroundings.current_folder,
+                       .doctor = [](const std::string& root) { return examine(root, [] { return false; }); }});
+  if (!bridged.ok()) return output.refuse(bridged.refusal());
+  std::_Exit(0);  // its threads may still wait for the server, and nobody for them
+}
+
 int start_challenge(const Invocation& invocation, const Surroundings& surroundings, Output& output) {
   ChallengeOptions options;
   options.output = &output;
@@ -82,6 +94,7 @@ std::optional<int> run_own(const Invocation& invocation, const Surroundings& sur
   if (name == "completions") return run_completions(invocation, output);
   if (name == "docs") return run_docs(invocation, output);
   if (name == "version") return run_version(output);
+  if (name == "mcp") return run_mcp(invocation, surroundings, output);
   if (name == "challenge") return start_challenge(invocation, surroundings, output);
   if (name == "evidence verify" && !invocation.positionals.empty()) {
     return answer_with(

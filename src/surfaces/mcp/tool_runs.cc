@@ -1,0 +1,202 @@
+#include "surfaces/mcp/tool_runs.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "base/base64.h"
+#include "base/ids.h"
+#include "base/json.h"
+
+namespace holdfast::mcp {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 256U << 10U;
+constexpr std::uint64_t kPageBytesLeast = 1U << 10U;
+
+Refusal wrong(const char* why) { return Refusal(Code::usage, why).with_hint("see the tool's input schema"); }
+
+Json taken(const Json& arguments, std::initializer_list<const char*> names) {
+  Json result = Json::object();
+  for (const char* name : names) {
+    if (arguments.contains(name)) result[name] = arguments[name];
+  }
+  return result;
+}
+
+// Seconds as the engine's text, fractions and all: it is the one that judges them.
+void take_ttl(const ToolCall& call, Json& request) {
+  if (call.arguments.contains("ttl_seconds")) request["ttl"] = call.arguments["ttl_seconds"].dump() + "s";
+}
+
+Json keys(const ToolCall& call) {
+  return taken(call.arguments, {"scope", "owner", "task", "generation", "started_at"});
+}
+
+Result<Json> ask(const ToolCall& call, const std::string& verb, Json request, Repeat repeat,
+                 const std::string* content = nullptr) {
+  return call.link.ask(verb, std::move(request), repeat, call.cancellation, content, call.progress);
+}
+
+Result<std::optional<std::string>> bytes_of(const Json& object, const std::string& text, const std::string& base64) {
+  if (object.contains(text) && object.contains(base64)) return wrong("the same bytes are given as text and as base64");
+  for (const std::string& name : {text, base64}) {
+    if (object.contains(name) && !object[name].is_string()) return wrong("bytes to be written are no text");
+  }
+  if (object.contains(text)) return std::optional(object[text].get<std::string>());
+  if (!object.contains(base64)) return std::optional<std::string>();
+  auto decoded = base64_decode(object[base64].get_ref<const std::string&>());
+  if (!decoded) return wrong("base64 that is none (RFC 4648, padded)");
+  return decoded;
+}
+
+// A name for the write where the caller gave none: asked again after a lost answer, it is done once.
+void name_operation(Json& request) {
+  if (!request.contains("operation_id")) request["operation_id"] = "op-" + random_hex(16);
+}
+
+// As many elements from `offset` as a reply can carry.
+Result<Json> page_of_list(const ToolCall& call, const std::string& verb, const std::string& member) {
+  HF_TRY(const Json answer, ask(call, verb, Json::object(), Repeat::safe));
+  const Json all = answer.value(member, Json::array());
+  const auto offset = std::min<std::uint64_t>(call.arguments.value("offset", std::uint64_t{0}), all.size());
+  Json page = Json::array();
+  std::size_t size = reply_size(Json::object());
+  std::uint64_t at = offset;
+  for (; at < all.size(); ++at) {
+    size += reply_size(all[at]);
+    if (size > call.reply_limit && at > offset) break;
+    page.push_back(all[at]);
+  }
+  return Json{
+      {member, std::move(page)}, {"total", all.size()}, {"next_offset", at < all.size() ? Json(at) : Json(nullptr)}};
+}
+
+// Where many leases make a reply too long: the keys, and what is enforced. lease_list has the rest.
+Json shortened(const Json& record) {
+  Json one = taken(record, {"namespace", "resource_id", "owner", "task_id", "generation", "started_at", "expires_at",
+                            "ttl_seconds"});
+  one["os_lock"] = taken(record.value("os_lock", Json::object()), {"enforced", "mechanism", "reason"});
+  return one;
+}
+
+// The length of the longest beginning that ends between two characters.
+std::size_t whole_characters(const std::string& bytes) {
+  std::size_t end = bytes.size();
+  for (std::size_t back = 1; back <= 4 && back <= bytes.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - back]);
+    if ((byte & 0xC0U) == 0x80U) continue;
+    const std::size_t length = byte < 0x80U ? 1 : byte >= 0xF0U ? 4 : byte >= 0xE0U ? 3 : 2;
+    if (length > back) end = bytes.size() - back;
+    break;
+  }
+  return end;
+}
+
+Json page_of_content(const Json& answer, std::string bytes, std::uint64_t offset) {
+  const std::uint64_t total = exact_u64(answer["byte_count"]).value_or(0);
+  const bool is_last = offset + bytes.size() >= total;
+  if (const std::size_t whole = whole_characters(bytes); !is_last && whole > 0) {
+    if (is_valid_utf8(std::string_view(bytes).substr(0, whole))) bytes.resize(whole);
+  }
+  const std::uint64_t next = offset + bytes.size();
+  Json page = taken(answer, {"scope", "sha256", "byte_count", "identity"});
+  page["offset"] = offset;
+  page["next_offset"] = next < total ? Json(next) : Json(nullptr);
+  if (is_valid_utf8(bytes)) {
+    page["content"] = std::move(bytes);
+  } else {
+    page["content_base64"] = base64_encode(bytes);
+  }
+  return page;
+}
+
+}  // namespace
+
+Result<Json> run_lease_acquire(const ToolCall& call) {
+  Json request = taken(call.arguments, {"scopes", "owner", "task", "fresh", "require", "reason", "wait_seconds"});
+  if (call.arguments.contains("scope") == call.arguments.contains("scopes")) {
+    return wrong("either scope or scopes has to be given");
+  }
+  if (call.arguments.contains("scope")) request["scopes"] = Json::array({call.arguments["scope"]});
+  take_ttl(call, request);
+  HF_TRY(Json answer, ask(call, "acquire", std::move(request), Repeat::safe));
+  if (reply_size(answer) > call.reply_limit) {
+    for (Json& record : answer["leases"]) record = shortened(record);
+    answer.erase("granted_scopes");
+    answer["shortened"] = true;
+  }
+  return answer;
+}
+
+Result<Json> run_lease_heartbeat(const ToolCall& call) {
+  Json request = keys(call);
+  take_ttl(call, request);
+  return ask(call, "heartbeat", std::move(request), Repeat::safe);
+}
+
+Result<Json> run_lease_release(const ToolCall& call) {
+  return ask(call, "release", keys(call), Repeat::only_if_not_begun);
+}
+
+Result<Json> run_lease_list(const ToolCall& call) { return page_of_list(call, "leases", "leases"); }
+
+Result<Json> run_reconcile_list(const ToolCall& call) { return page_of_list(call, "reconcile_list", "reconcile"); }
+
+Result<Json> run_quarantine_list(const ToolCall& call) { return page_of_list(call, "quarantine_list", "quarantine"); }
+
+Result<Json> run_file_read(const ToolCall& call) {
+  const std::uint64_t offset = call.arguments.value("offset", std::uint64_t{0});
+  const std::uint64_t asked = std::min<std::uint64_t>(call.arguments.value("limit", kPageBytes), kPageBytes);
+  Json request = taken(call.arguments, {"scope"});
+  request["offset"] = offset;
+  request["limit"] = std::max<std::uint64_t>(asked, 1);
+  HF_TRY(const Json answer, ask(call, "read", std::move(request), Repeat::safe));
+  const auto bytes = base64_decode(text_member(answer, "content_base64"));
+  if (!bytes) return Refusal(Code::server_answer_lost, "the server's content is no base64").with_effect(Effect::none);
+  // How much a byte takes in JSON is only known once it is written.
+  for (std::uint64_t size = bytes->size();; size /= 2) {
+    Json page = page_of_content(answer, bytes->substr(0, size), offset);
+    if (reply_size(page) <= call.reply_limit || size <= kPageBytesLeast) return page;
+  }
+}
+
+Result<Json> run_file_write(const ToolCall& call) {
+  HF_TRY(const auto content, bytes_of(call.arguments, "content", "content_base64"));
+  if (!content) return wrong("either content or content_base64 has to be given");
+  Json request = keys(call);
+  request.update(taken(call.arguments, {"preimage_sha256", "operation_id"}));
+  request["byte_count"] = content->size();
+  name_operation(request);
+  return ask(call, "write", std::move(request), Repeat::safe, &*content);
+}
+
+Result<Json> run_file_edit(const ToolCall& call) {
+  Json request = keys(call);
+  request.update(taken(call.arguments, {"preimage_sha256", "operation_id"}));
+  request["replacements"] = Json::array();
+  for (const Json& one : call.arguments["replacements"]) {
+    for (const auto& [name, value] : one.items()) {
+      if (name != "old" && name != "new" && name != "old_base64" && name != "new_base64") {
+        return wrong("a replacement has old and new, or old_base64 and new_base64");
+      }
+    }
+    HF_TRY(const auto old, bytes_of(one, "old", "old_base64"));
+    HF_TRY(const auto fresh, bytes_of(one, "new", "new_base64"));
+    if (!old || !fresh) return wrong("a replacement has old and new, or old_base64 and new_base64");
+    request["replacements"].push_back({{"old_base64", base64_encode(*old)}, {"new_base64", base64_encode(*fresh)}});
+  }
+  name_operation(request);
+  return ask(call, "edit", std::move(request), Repeat::safe);
+}
+
+Result<Json> run_doctor(const ToolCall& call) {
+  HF_TRY(const std::string root, call.link.root());
+  return call.doctor(root);
+}
+
+Result<Json> run_unsupported(const ToolCall&) {
+  return Refusal(Code::unsupported_here, "this release has no acts, results or handoffs of work")
+      .with_hint("write under your lease with file_write or file_edit");
+}
+
+}  // namespace holdfast::mcp
