@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "base/json.h"
@@ -165,6 +167,26 @@ TEST_F(ServerLiveness, FromAnotherPidNamespaceItsLockSaysAliveAndNothingSaysDead
   EXPECT_EQ(server_liveness(squad, *files, foreign, "session-2"), Liveness::alive);
   ASSERT_EQ(::rename(place.at(liveness_record_path(1)).c_str(), place.at("away").c_str()), 0);
   EXPECT_EQ(server_liveness(squad, *files, foreign, "session-2"), Liveness::unknown);
+}
+
+// What a child got at a fork (field report B08): the open file of the lock, here taken from the living server.
+TEST_F(ServerLiveness, ALockThatAChildOfADeadServerHasMakesItUnknownAndNotAlive) {
+  const os::Handle of_server(static_cast<int>(::syscall(SYS_pidfd_open, server.pid(), 0)));
+  os::Handle inherited;
+  for (int number = 3; number < 64 && !inherited; ++number) {
+    const std::string opened = "/proc/" + std::to_string(server.pid()) + "/fd/" + std::to_string(number);
+    char target[4096];
+    const ssize_t length = ::readlink(opened.c_str(), target, sizeof target);
+    if (length <= 0 || std::string_view(target, static_cast<std::size_t>(length)) != place.at(record)) continue;
+    inherited = os::Handle(static_cast<int>(::syscall(SYS_pidfd_getfd, of_server.fd(), number, 0)));
+  }
+  if (!inherited && errno == EPERM) GTEST_SKIP() << "no descriptor of another process may be copied here";
+  ASSERT_TRUE(static_cast<bool>(inherited));
+  EXPECT_EQ(judge(), Liveness::alive);
+  end();
+  EXPECT_EQ(judge(), Liveness::unknown);
+  inherited.reset();
+  EXPECT_EQ(judge(), Liveness::dead);
 }
 
 TEST_F(ServerLiveness, ALookNeverStandsInTheWayOfWhoPublishes) {

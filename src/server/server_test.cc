@@ -115,6 +115,7 @@ TEST_F(Served, ServesAndEndsInOrderHoweverItIsAsked) {
   }
 }
 
+// Field report B129; tests/race/one_server_test.cc has many, while their predecessors die.
 TEST_F(Served, ASecondServerSaysWhoServesAndChangesNothing) {
   Child server = start();
   ASSERT_TRUE(line_of(server).contains("ready"));

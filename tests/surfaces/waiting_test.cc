@@ -31,7 +31,8 @@ class Waiting : public testing::Test {
     return answer.ok() ? Lease{scope, answer.at("leases").at(0)} : Lease{};
   }
   std::string holder(const std::string& scope) const {
-    for (const Json& lease : bench_.run({"leases"}).at("leases")) {
+    const Answer listed = bench_.run({"leases"});
+    for (const Json& lease : listed.at("leases")) {
       if (lease["resource_id"] == "project:/" + scope) return lease["owner"];
     }
     return "";

@@ -166,12 +166,13 @@ void Holding::note_server(std::int64_t pid) {
   servers_.push_back(pid);
 }
 
-void Holding::watch_server() {
+bool Holding::watch_server() {
   auto folder = os::open_workspace(root_);
-  if (!folder.ok()) return;
+  if (!folder.ok()) return false;
   auto connection = os::connect_to_server(folder->squad);
   const std::scoped_lock lock(mutex_);
   watched_ = connection.ok() ? std::make_shared<os::Connection>(std::move(*connection)) : nullptr;
+  return watched_ != nullptr;
 }
 
 // Between two renewals the records are looked at, which costs nobody a flush: an end by others is not slept through.
@@ -238,16 +239,21 @@ bool Holding::renew(Held& held) {
   return false;
 }
 
-// The connection to the server broke: it died, was stopped in order, or gave its place to another.
+// The connection to the server broke: it died, was stopped in order, gave its place to another, or lives on.
 void Holding::after_the_server() {
   const auto folder = os::open_workspace(root_);
   if (!folder.ok()) return lose(folder.refusal().message());
-  const auto give_up = boot_ms() + kServerEndMs;
+  const auto began = boot_ms();
+  const auto patience_ms = std::min(kSoonMs, held_.front().ttl_ms / 6);
   const Json holder = held_.front().record.value("holder", Json::object());
   const auto holder_pid = static_cast<std::int64_t>(exact_u64(holder.value("pid", Json())).value_or(0));
   for (;; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
     // A dying process closes one descriptor after the other: only its death says that what answers now is a successor.
-    if (os::liveness_of(os::ProcessIdentity::from_json(holder)) != os::Liveness::alive || boot_ms() >= give_up) break;
+    const auto passed_ms = boot_ms() - began;
+    if (os::liveness_of(os::ProcessIdentity::from_json(holder)) != os::Liveness::alive) break;
+    if (passed_ms >= kServerEndMs) break;
+    // One that lives on and takes a new connection lost the old one alone. Were it dying, the new one breaks as well.
+    if (passed_ms >= patience_ms && watch_server()) return;
   }
   if (!server_lives(folder->squad) && ended_in_order(*folder, holder_pid)) {
     output_.diagnostic("holdfast: the server was stopped: the lease stays, and nothing is guarded any more\n");

@@ -3,7 +3,8 @@
 // Calling sequence: acquire(); bind() with the program before it runs; start_renewing(); lost() now and then;
 // release(). The deadline is counted from the moment at which the last acknowledged renewal was sent, on the boot
 // clock: what the server believes can only be later. Where no renewal is acknowledged in time, the lease counts as lost
-// a little before its deadline, so that the program is told while it still holds. A server that died is started again,
+// a little before its deadline, so that the program is told while it still holds. A connection that broke while its
+// server lives on (field report B29) is made anew, and the renewals go on. A server that died is started again,
 // and each lease re-granted once; one that was stopped in order is not: the leases stay, unenforced, and are renewed
 // directly. What changes stands in lease_file(), replaced as a whole. Threads: acquire, bind and release from one;
 // lost() from any.
@@ -74,7 +75,7 @@ class Holding {
   Result<void> grant_again(Held& held);
   Result<void> write_lease_file();
   void lose(const std::string& reason);
-  void watch_server();
+  bool watch_server();  // whether it takes the connection that tells of its death
   void note_server(std::int64_t pid);
 
   const std::string& root_;

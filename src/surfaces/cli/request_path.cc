@@ -120,9 +120,10 @@ Result<Json> send(const Json& request, const Sending& sending) {
       return Refusal(Code::direct_refused_server_lives, "a server serves this workspace: nothing goes past it");
     }
     auto answer = ask_server(folder, waiting.request(), sending);
-    // Nothing was done: a server that is just starting or ending. Content that was read is gone, and is not sent twice.
-    const bool may_ask_again =
-        !answer && answer.refusal().code() == Code::server_unreachable && !sending.content_begun();
+    // Nothing was done: a server that is just starting or ending. What a stopped server may yet do is not asked twice;
+    // content that was read is gone, and is not sent twice.
+    const bool may_ask_again = !answer && answer.refusal().code() == Code::server_unreachable &&
+                               answer.refusal().effect() == Effect::none && !sending.content_begun();
     if (!may_ask_again || last_try) return answer;
   }
 }
