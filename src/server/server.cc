@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 
 #include "base/fault_point.h"
@@ -26,6 +25,7 @@
 #include "os/local_socket.h"
 #include "os/process.h"
 #include "os/termination.h"
+#include "os/thread.h"
 #include "os/workspace_folder.h"
 #include "server/exchange.h"
 #include "server/server_lock.h"
@@ -83,19 +83,19 @@ bool start_thread(const Shared& state, std::function<void(ServerState&)> work) {
     const std::scoped_lock scoped(state->mutex);
     ++state->threads;
   }
-  try {
-    std::thread([state, work = std::move(work)] {
-      work(*state);
-      const std::scoped_lock scoped(state->mutex);
-      --state->threads;
-      state->changed.notify_all();
-    }).detach();
-    return true;
-  } catch (const std::system_error&) {
+  auto started = os::start_thread([state, work = std::move(work)] {
+    work(*state);
     const std::scoped_lock scoped(state->mutex);
     --state->threads;
-    return false;
+    state->changed.notify_all();
+  });
+  if (started) {
+    started->detach();
+    return true;
   }
+  const std::scoped_lock scoped(state->mutex);
+  --state->threads;
+  return false;
 }
 
 void run_connection(ServerState& state, const std::shared_ptr<os::Connection>& connection) {

@@ -17,6 +17,7 @@
 #include "os/workspace_folder.h"
 #include "server/client.h"
 #include "server/exchange.h"
+#include "server/server_lock.h"
 #include "support/child.h"
 #include "support/refused_with.h"
 #include "support/temporary_folder.h"
@@ -153,9 +154,10 @@ TEST_F(Served, CanBeEndedWhileItWaitsForDirectChanges) {
   const auto pass = DirectPass::take(squad);
   ASSERT_TRUE(granted(pass));
   Child server = start();
-  EXPECT_EQ(server.read_line(100), "");
+  const os::LockFile wanted = os::LockFile::open(squad, kServerWanted).value();
+  ASSERT_TRUE(support::eventually([&] { return wanted.is_held_by_another(os::LockMode::shared).value(); }));
   server.terminate();
-  EXPECT_EQ(server.wait(5000), 77);
+  EXPECT_EQ(server.wait(), 77);
 }
 
 TEST_F(Served, AKilledServerIsGoneAtOnceAndAnotherTakesItsPlace) {

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "guard/linux/guarded_file.h"
+#include "os/thread.h"
 
 namespace holdfast::guard {
 namespace {
@@ -101,11 +102,11 @@ Result<void> LeaseGuards::start(const os::Handle& root) {
   pthread_sigmask(SIG_BLOCK, &set, &before);
   std::promise<int> thread_known;
   auto thread = thread_known.get_future();
-  thread_ = std::thread([this, promise = std::move(thread_known)]() mutable { run(std::move(promise)); });
+  auto started = os::start_thread([this, promise = std::move(thread_known)]() mutable { run(std::move(promise)); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  HF_TRY(thread_, std::move(started));
   shared_->signals.thread = thread.get();
-  shared_->orphans.start(shared_->signals);
-  return {};
+  return shared_->orphans.start(shared_->signals);
 }
 
 LeaseGuards::~LeaseGuards() {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <random>
 
+#include "os/thread.h"
+
 namespace holdfast::guard {
 namespace {
 
@@ -34,9 +36,10 @@ os::Facts mark_before_writer(const os::Handle& object) {
   return facts;
 }
 
-void Orphans::start(const BreakSignals& signals) {
+Result<void> Orphans::start(const BreakSignals& signals) {
   signals_ = signals;
-  thread_ = std::thread([this] { run(); });
+  HF_TRY(thread_, os::start_thread([this] { run(); }));
+  return {};
 }
 
 void Orphans::stop() {

@@ -48,7 +48,7 @@ class Orphans {
  public:
   Orphans(ObservationQueue& queue, const Guards::Limits& limits) : queue_(queue), limits_(limits) {}
   ~Orphans() { stop(); }
-  void start(const BreakSignals& signals);
+  Result<void> start(const BreakSignals& signals);
   void stop();
   void add(Orphan orphan);
 

@@ -1,5 +1,6 @@
 #include "os/termination.h"
 
+#include <link.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +19,22 @@ namespace {
 
 // Enough for a request (its JSON nests at most 64 deep) in a sanitizer build, too; only touched pages count.
 constexpr std::size_t kStackBytes = 512U * 1024U;
+
+int add_thread_local_bytes(dl_phdr_info* module, std::size_t, void* sum) {
+  for (int at = 0; at < module->dlpi_phnum; ++at) {
+    const auto& part = module->dlpi_phdr[at];
+    if (part.p_type == PT_TLS) *static_cast<std::size_t*>(sum) += part.p_memsz + part.p_align;
+  }
+  return 0;
+}
+
+// The thread-local variables of every loaded module lie in each thread's stack: a sanitizer's, or a preloaded
+// library's, may alone be larger than the stack, and then no thread would start.
+std::size_t thread_local_bytes() {
+  std::size_t sum = 0;
+  ::dl_iterate_phdr(add_thread_local_bytes, &sum);
+  return sum;
+}
 
 }  // namespace
 
@@ -66,7 +83,7 @@ void Termination::request() {
 void keep_footprint_small() {
   pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) == 0) {
-    ::pthread_attr_setstacksize(&attributes, kStackBytes);
+    ::pthread_attr_setstacksize(&attributes, kStackBytes + thread_local_bytes());
     ::pthread_setattr_default_np(&attributes);
     ::pthread_attr_destroy(&attributes);
   }

@@ -180,7 +180,9 @@ int run_held(const Invocation& invocation, Json request, const std::string& root
   auto command = os::CommandProcess::start(invocation.program, options);
   if (!command.ok()) return give_up(command.refusal());
   if (auto bound = holding.bind((*command)->identity()); !bound.ok()) return give_up(bound.refusal());
-  holding.start_renewing([&command] { (*command)->interrupt(); });
+  if (auto renewing = holding.start_renewing([&command] { (*command)->interrupt(); }); !renewing.ok()) {
+    return give_up(renewing.refusal());
+  }
   if (auto begun = (*command)->release_gate(); !begun.ok()) return give_up(begun.refusal());
   const Running ended = wait_for(**command, holding, output);
   if (ended.lost) {

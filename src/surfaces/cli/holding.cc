@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "os/thread.h"
 #include "server/client.h"
 #include "server/start.h"
 
@@ -122,9 +123,10 @@ std::vector<std::pair<std::string, std::string>> Holding::environment() const {
           {"HOLDFAST_STARTED_AT", text_member(first, "started_at")}};
 }
 
-void Holding::start_renewing(std::function<void()> on_loss) {
+Result<void> Holding::start_renewing(std::function<void()> on_loss) {
   on_loss_ = std::move(on_loss);
-  thread_ = std::thread([this] { renew_until_stopped(); });
+  HF_TRY(thread_, os::start_thread([this] { renew_until_stopped(); }));
+  return {};
 }
 
 std::optional<std::string> Holding::lost() const {

@@ -42,7 +42,7 @@ class Holding {
   Result<void> keep_lease_file(const std::string& path);
   std::vector<std::pair<std::string, std::string>> environment() const;
   // `on_loss` is called once, from the renewing thread.
-  void start_renewing(std::function<void()> on_loss);
+  Result<void> start_renewing(std::function<void()> on_loss);
   // Why the lease is gone; nullopt while it is held.
   std::optional<std::string> lost() const;
   // The same, asked anew of the clock: this process may have been stopped, or its server answer nobody.
