@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "os/workspace_folder.h"
@@ -127,6 +130,92 @@ BENCHMARK(bare_durable_replace)
     ->Arg(100 << 20)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
+
+// What is measured and the bare step beside it alternate, so that a disk that is slower for a while is slower for both.
+class Pairs {
+ public:
+  template <class Bare, class Measured>
+  void add(benchmark::State& state, Bare bare, Measured measured) {
+    const double one = seconds_of(bare);
+    const double whole = seconds_of(measured);
+    bare_.push_back(one);
+    measured_.push_back(whole);
+    ratios_.push_back(whole / one);
+    state.SetIterationTime(whole);
+  }
+  void report(benchmark::State& state) {
+    if (ratios_.empty()) return;
+    state.counters["bare_us"] = at_quantile(bare_, 2) * 1e6;
+    state.counters["median_us"] = at_quantile(measured_, 2) * 1e6;
+    state.counters["ratio"] = at_quantile(ratios_, 2);
+    state.counters["ratio_quarter"] = at_quantile(ratios_, 1);
+    state.counters["ratio_three_quarters"] = at_quantile(ratios_, 3);
+  }
+
+ private:
+  template <class Act>
+  static double seconds_of(Act act) {
+    const auto began = std::chrono::steady_clock::now();
+    act();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  static double at_quantile(std::vector<double> values, std::size_t quarter) {
+    std::sort(values.begin(), values.end());
+    return values[std::min(values.size() - 1, values.size() * quarter / 4)];
+  }
+  std::vector<double> bare_;
+  std::vector<double> measured_;
+  std::vector<double> ratios_;
+};
+
+void lone_cycle_in_pairs(benchmark::State& state) {
+  const auto connection = Ground::get().connect();
+  const std::string scope = "file://project:/paired";
+  const int file =
+      ::open(Ground::get().folder().at("paired.log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+  const std::string piece(4 * kKiB, 'x');
+  Pairs pairs;
+  for (auto _ : state) {
+    pairs.add(
+        state,
+        [&] {
+          if (::write(file, piece.data(), piece.size()) < 0 || ::fdatasync(file) != 0) state.SkipWithError("no disk");
+        },
+        [&] { ask(*connection, "release", keys_of(acquire(*connection, scope, "paired"), scope)); });
+  }
+  pairs.report(state);
+  ::close(file);
+}
+BENCHMARK(lone_cycle_in_pairs)->UseManualTime()->Unit(benchmark::kMicrosecond);
+
+void replacement_in_pairs(benchmark::State& state) {
+  constexpr std::size_t kSize = 4 * kKiB;
+  const auto connection = Ground::get().connect();
+  const std::string scope = "file://project:/paired.bin";
+  const Json lease = acquire(*connection, scope, "bench");
+  const std::string piece(kSize, 'x');
+  const int folder = ::open(Ground::get().folder().path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  char fill = 'a';
+  Pairs pairs;
+  for (auto _ : state) {
+    fill = fill == 'z' ? 'a' : static_cast<char>(fill + 1);
+    Bytes content(kSize, fill);
+    pairs.add(
+        state,
+        [&] {
+          const int file = ::openat(folder, "bare.new", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+          if (::write(file, piece.data(), piece.size()) < 0 || ::fsync(file) != 0) state.SkipWithError("no disk");
+          ::close(file);
+          ::renameat(folder, "bare.new", folder, "bare.bin");
+          ::fsync(folder);
+        },
+        [&] { ask(*connection, "write", keys_of(lease, scope), &content); });
+  }
+  ask(*connection, "release", keys_of(lease, scope));
+  pairs.report(state);
+  ::close(folder);
+}
+BENCHMARK(replacement_in_pairs)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 // acquire + release of a scope of its own by each client.
 void acquire_release_cycle(benchmark::State& state) {

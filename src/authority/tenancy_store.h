@@ -51,6 +51,8 @@ struct Batch {
   std::vector<EndedTenancy> ends;  // tenancies that end
   std::optional<EpochState> epoch;
   std::vector<evidence::Event> events;
+  // The caller's own files, staged and flushed with the commit and left there; their names are the caller's to give.
+  std::vector<os::Staged> beside;
 };
 
 enum class Need { tenancies, generations };  // `generations`: this transition will issue some

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -49,6 +50,14 @@ void fault_point(const char* name) {
   if (order.act == "exit") std::_Exit(99);
   if (order.act.rfind("sleep=", 0) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(order.act.c_str() + 6)));
+    return;
+  }
+  if (order.act.rfind("wait=", 0) == 0) {
+    const std::string path = order.act.substr(5);
+    std::ofstream(path).flush();
+    for (int turn = 0; turn < 6000 && std::ifstream(path).good(); ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     return;
   }
 #ifdef _WIN32

@@ -1,8 +1,9 @@
 // Named points at which a test build kills, stops or fails the process; a release build compiles them out.
 //
-// HOLDFAST_FAULT="before_publish:kill" (also :stop, :exit, :sleep=MS) acts at the first passage of that point;
-// "before_publish@3:kill" at the third. HF_FAULT_ORDERED(name) is true where the act is `fail`: the code there then
-// fails in its own way. The names are listed in docs/testing.md; the crash tests use the same.
+// HOLDFAST_FAULT="before_publish:kill" (also :stop, :exit, :sleep=MS, :wait=PATH) acts at the first passage of that
+// point; "before_publish@3:kill" at the third. `wait` makes the file PATH and holds that one thread until the file is
+// gone, at most a minute; every other thread goes on. HF_FAULT_ORDERED(name) is true where the act is `fail`: the code
+// there then fails in its own way. The names are listed in docs/testing.md; the crash tests use the same.
 #pragma once
 
 namespace holdfast {

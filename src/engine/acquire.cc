@@ -1,7 +1,5 @@
-// acquire: guard, baseline and grant. Who may have a scope is decided in acquire_judgement.cc.
-//
-// Capture and guard come before the transition that grants: the guard first, so that what is captured is what the lease
-// protects; then everything is judged again inside.
+// acquire: the grant. Who may have a scope is decided in acquire_judgement.cc, guard and baseline are taken in
+// acquire_preparation.cc, before the transition that grants; then everything is judged again inside.
 #include "engine/acquire.h"
 
 #include <algorithm>
@@ -11,90 +9,14 @@
 #include "base/fault_point.h"
 #include "base/json.h"
 #include "engine/acquire_judgement.h"
+#include "engine/acquire_preparation.h"
+#include "engine/due.h"
 #include "engine/ending.h"
-#include "engine/folder_check.h"
 #include "engine/observing.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
 namespace {
-
-// One scope on its way to a grant.
-struct Candidate {
-  Scope scope;
-  PreWrite pre_write;
-  os::Identity identity;
-  os::Identity parent_identity;
-  guard::Enforcement enforcement;
-  std::shared_ptr<guard::Guard> guard;
-  Sight captured;
-  bool capture_outside = false;
-  bool ready = false;  // guard and baseline were taken
-};
-
-// G and P, before anything is read.
-Result<void> take_guard(Context& context, const AcquireRequest& request, Candidate& candidate) {
-  const std::string unguarded = !context.is_server()         ? "short_lived_process_cannot_hold_a_handle"
-                                : !candidate.scope.is_file() ? "namespace_has_no_kernel_object"
-                                : request.no_guard           ? "no_guard_requested"
-                                                             : "";
-  candidate.enforcement = guard::Enforcement::none(unguarded);
-  if (!candidate.scope.is_file()) return {};
-  HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
-  candidate.parent_identity = place.parent_facts.identity;
-  if (!unguarded.empty()) return {};
-  if (place.leaf.empty()) {
-    candidate.enforcement = guard::Enforcement::none("folder_needs_bpf_lsm");
-  } else if (!place.parent) {
-    candidate.enforcement = guard::Enforcement::none("parent_folder_is_absent");
-  } else if (place.is_mount_point) {
-    candidate.enforcement = guard::Enforcement::none("destination_is_mount_point");
-  } else {
-    guard::Target target{candidate.scope.full(), std::move(place.parent), place.leaf, candidate.scope.relative()};
-    HF_TRY(candidate.guard, context.guards->take(std::move(target)));
-    candidate.enforcement = candidate.guard->enforcement();
-  }
-  HF_FAULT_POINT("acquire_after_guard");
-  return {};
-}
-
-// What is there while the guard stands: the baseline, in the vault before the lease exists.
-Result<void> capture_baseline(Context& context, Candidate& candidate) {
-  candidate.ready = true;
-  candidate.pre_write = {};
-  const Sight before = std::exchange(candidate.captured, {});
-  candidate.identity = {};
-  if (!candidate.scope.is_file()) return {};
-  HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
-  if (!place.facts) return {};
-  candidate.identity = place.facts->identity;
-  candidate.captured.facts = *place.facts;
-  candidate.pre_write.exists = true;
-  candidate.pre_write.kind = place.facts->kind == os::Kind::folder    ? "folder"
-                             : place.facts->kind == os::Kind::regular ? "file"
-                                                                      : "other";
-  candidate.captured.kind = candidate.pre_write.kind;
-  const bool is_folder = place.facts->kind == os::Kind::folder;
-  if (!is_folder && place.facts->kind != os::Kind::regular) return {};
-  if (!place.object) {
-    return Refusal(Code::file_unreadable, candidate.scope.display() + " cannot be read, so no baseline can be captured",
-                   Json{{"scope", candidate.scope.full()}});
-  }
-  if (is_folder) {
-    HF_TRY(candidate.captured, capture_folder(context, *place.object, *place.facts, before));
-  } else {
-    // While it is read a writer that the guard would divert waits: else its bytes would be read in the orphan.
-    HF_TRY(const std::optional<os::Handle> still, held_still(candidate.guard, *place.facts));
-    HF_TRY(candidate.captured.digest, context.vault->store(vault::Tier::primary, still ? *still : *place.object));
-    if (still) { HF_TRY(candidate.captured.facts, os::facts_of_open(*still)); }
-    candidate.identity = candidate.captured.facts.identity;
-  }
-  candidate.pre_write.fnv1a = candidate.captured.digest.fnv1a;
-  candidate.pre_write.byte_count = candidate.captured.digest.byte_count;
-  candidate.pre_write.sha256 = candidate.captured.digest.sha256;
-  HF_FAULT_POINT("acquire_after_capture");
-  return {};
-}
 
 // `superseded`: of a re-grant, the tenancy that ends in the same commit.
 Result<Tenancy> make_tenancy(Context& context, const Transition& transition, const AcquireRequest& request,
@@ -184,33 +106,6 @@ struct Granted {
   Json scopes = Json::array();  // those that were granted now; the others were held already
 };
 
-// A candidate that could not be prepared outside, or is no longer what was captured, is prepared under the transition;
-// a guard that was taken outside and has seen something since is taken again. Of a re-grant only the new guard is
-// taken: it stands before the old tenancy's end is checked and its guard drops.
-Result<void> prepare_under_transition(Context& context, const AcquireRequest& request, Candidate& candidate,
-                                      bool regrant, const std::shared_ptr<guard::Guard>& standing) {
-  if (regrant) {
-    // Two guards of one process on one object would take each other's diverts for a stranger's work: the one that
-    // stands goes on for the new generation.
-    if (standing && !request.no_guard && standing->check().ok()) {
-      candidate.guard = standing;
-      candidate.enforcement = standing->enforcement();
-      HF_TRY(const PinnedPlace place, pin_place(context.folder, candidate.scope, true));
-      candidate.parent_identity = place.parent_facts.identity;
-      return {};
-    }
-    return take_guard(context, request, candidate);
-  }
-  const bool guard_stands = candidate.guard == nullptr || candidate.guard->check().ok();
-  if (candidate.ready && guard_stands && still_so(context, candidate.scope, candidate.captured)) {
-    if (candidate.guard) candidate.enforcement = candidate.guard->enforcement();
-    return {};
-  }
-  candidate.guard.reset();
-  HF_CHECK(take_guard(context, request, candidate));
-  return capture_baseline(context, candidate);
-}
-
 // Inside the granting transition: all scopes or none.
 Result<Granted> grant(Context& context, Transition& transition, const AcquireRequest& request,
                       std::vector<Candidate>& candidates, const Caller& caller) {
@@ -229,9 +124,8 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
     }
   }
   for (auto& [candidate, regrant] : wanted) {
-    const Tenancy* old = regrant ? transition.state.find(candidate->scope) : nullptr;
-    HF_CHECK(prepare_under_transition(context, request, *candidate, regrant,
-                                      old != nullptr ? context.guard_table.find(*old) : nullptr));
+    HF_CHECK(regrant ? guard_regrant(context, request, *candidate, *transition.state.find(candidate->scope))
+                     : prepare_under_transition(context, request, *candidate));
     HF_CHECK(check_requirement(request, *candidate));
     granted.any_regrant = granted.any_regrant || regrant;
   }
@@ -241,8 +135,9 @@ Result<Granted> grant(Context& context, Transition& transition, const AcquireReq
   std::vector<PreparedEnd> superseded;
   for (auto& [candidate, regrant] : wanted) {
     if (!regrant) continue;
-    HF_TRY(PreparedEnd end, prepare_end_now(context, transition, *transition.state.find(candidate->scope), "regrant"));
-    HF_CHECK(capture_baseline(context, *candidate));
+    HF_TRY(PreparedEnd end, prepare_end_now(context, transition, *transition.state.find(candidate->scope), "regrant",
+                                            &candidate->ending));
+    HF_CHECK(capture_again(context, *candidate));
     batch.ends.push_back(end.ended);
     for (const evidence::Event& event : end.events) batch.events.push_back(event);
     superseded.push_back(std::move(end));
@@ -289,38 +184,46 @@ Json answer_of(Context& context, const Granted& granted) {
   return Json{{"leases", std::move(leases)}, {"granted", how}, {"granted_scopes", granted.scopes}};
 }
 
+// Refuses early, before anything is read or hashed; grants at once what is quick. nullopt: it has to be prepared first.
+Result<std::optional<Granted>> judge_early(Context& context, Transition& transition, const AcquireRequest& request,
+                                           std::vector<Candidate>& candidates, const Caller& caller) {
+  HF_CHECK(record_observations(context, transition));
+  bool quick = candidates.size() <= kQuickScopes;
+  for (std::size_t at = 0; at < candidates.size(); ++at) {
+    Candidate& candidate = candidates[at];
+    candidate.scope = request.scopes[at];
+    HF_CHECK(end_what_is_due(context, transition, &candidate.scope));
+    HF_TRY(candidate.verdict,
+           judge_acquisition(context, transition, request, candidate.scope, identity_now(context, candidate.scope)));
+    if (candidate.verdict == Verdict::grant) {
+      HF_CHECK(refuse_overtaking(context, transition.state, request, candidate.scope));
+    }
+    if (candidate.verdict == Verdict::regrant) candidate.superseding = *transition.state.find(candidate.scope);
+    quick = quick && is_quick_to_look_at(context, candidate.scope);
+  }
+  if (!quick) return std::optional<Granted>();
+  HF_TRY(Granted granted, grant(context, transition, request, candidates, caller));
+  return std::optional(std::move(granted));
+}
+
 Result<Json> acquire_now(Context& context, const AcquireRequest& request, const Caller& caller) {
   std::vector<Candidate> candidates(request.scopes.size());
   std::vector<std::string> names;
   for (const Scope& scope : request.scopes) names.push_back(scope.full());
   const auto turns = context.scope_turns.take(names);
+  const auto begin = [&] {
+    return begin_transition_on(
+        context, [&](const Transition&) { return request.scopes; }, authority::Need::generations);
+  };
   {
-    // Ends what is due and refuses early, before anything is read or hashed; what is quick is granted at once.
-    HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
-    HF_CHECK(record_observations(context, transition));
-    bool quick = candidates.size() <= kQuickScopes;
-    for (std::size_t at = 0; at < candidates.size(); ++at) {
-      candidates[at].scope = request.scopes[at];
-      HF_CHECK(end_what_is_due(context, transition, &candidates[at].scope));
-      HF_TRY(const Verdict verdict, judge_acquisition(context, transition, request, candidates[at].scope,
-                                                      identity_now(context, candidates[at].scope)));
-      if (verdict == Verdict::grant) {
-        HF_CHECK(refuse_overtaking(context, transition.state, request, request.scopes[at]));
-      }
-      candidates[at].capture_outside = verdict == Verdict::grant;
-      quick = quick && is_quick_to_look_at(context, candidates[at].scope);
-    }
-    if (quick) {
-      HF_TRY(const Granted granted, grant(context, transition, request, candidates, caller));
-      return answer_of(context, granted);
-    }
+    HF_TRY(Transition transition, begin());
+    HF_TRY(const auto granted, judge_early(context, transition, request, candidates, caller));
+    if (granted) return answer_of(context, *granted);
   }
   for (Candidate& candidate : candidates) {
-    if (!candidate.capture_outside) continue;
-    HF_CHECK(take_guard(context, request, candidate));
-    HF_CHECK(capture_baseline(context, candidate));
+    if (candidate.verdict != Verdict::existing) HF_CHECK(prepare_outside(context, request, candidate));
   }
-  HF_TRY(Transition transition, begin_transition(context, authority::Need::generations));
+  HF_TRY(Transition transition, begin());
   HF_TRY(const Granted granted, grant(context, transition, request, candidates, caller));
   return answer_of(context, granted);
 }

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "engine/acquire.h"
 #include "engine/arguments.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 
 namespace holdfast::engine {
@@ -12,7 +13,7 @@ Result<Json> bind(Context& context, const Json& json, const Caller& caller) {
   if (command.pid <= 0 || command.started_at.empty() || command.boot_id.empty()) {
     return usage("command is no identity of a process");
   }
-  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_TRY(Tenancy bound, current_tenancy(context, transition, arguments));
   const Scope& scope = bound.scope;
   if (!bound.bound || !bound.client || !(*bound.client == caller.process)) {

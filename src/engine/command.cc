@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
 
@@ -39,7 +40,7 @@ Result<Json> command_begin(Context& context, const Json& json, const Caller& cal
   const Json program = json.value("program", Json());
   if (!program.is_array() || program.empty()) return usage("program is missing");
   const std::string words = dump_ascii(program);
-  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_CHECK(record_observations(context, transition));
   HF_TRY(const Tenancy tenancy, current_tenancy(context, transition, arguments));
   Json command =
@@ -59,7 +60,7 @@ Result<Json> command_end(Context& context, const Json& json, const Caller&) {
   const Arguments arguments(json);
   HF_TRY(const std::string operation_id, arguments.text("operation_id"));
   HF_TRY(const auto issued, arguments.optional_text("issued"));
-  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_CHECK(record_observations(context, transition));
   const auto still = current_tenancy(context, transition, arguments);
   evidence::Event event;

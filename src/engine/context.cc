@@ -105,7 +105,7 @@ Result<Transition> begin_transition(Context& context, authority::Need need) {
   HF_TRY(Held held, context.mutex->acquire());
   const Instant now = context.clock.now();
   HF_TRY(authority::Loaded state, context.store->load(held, need, now));
-  return Transition{std::move(held), std::move(state), now};
+  return Transition{std::move(held), std::move(state), now, {}};
 }
 
 Result<std::vector<std::string>> record(Context& context, Transition& transition, std::vector<evidence::Event> events) {
@@ -165,7 +165,7 @@ Result<void> walk_again(Context& context, const Scope& scope) {
 }
 
 Result<std::optional<Json>> waiting_reconciliation(Context& context, const Scope& scope) {
-  HF_TRY(const auto records, context.records->all(evidence::RecordKind::reconcile));
+  HF_TRY(const auto records, context.records->open_on(scope.full()));
   for (const Json& found : records) {
     if (found.value("unreadable", Json()) == Json(true)) {
       return Refusal(Code::state_unreadable,
@@ -173,9 +173,7 @@ Result<std::optional<Json>> waiting_reconciliation(Context& context, const Scope
                          scope.display() + ": " + text_member(found, "reason"),
                      Json{{"scope", scope.full()}, {"record", found}});
     }
-    if (text_member(found, "scope") == scope.full() && text_member(found, "state") == "open") {
-      return std::optional<Json>(found);
-    }
+    return std::optional<Json>(found);
   }
   return std::optional<Json>();
 }

@@ -11,6 +11,7 @@
 #include "authority/tenancy_store.h"
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/sight.h"
 #include "engine/waiting.h"
 #include "evidence/chain.h"
 #include "evidence/records.h"
@@ -106,6 +107,7 @@ struct Transition {
   Held held;
   authority::Loaded state;
   Instant now;
+  Sights seen = {};  // what was looked at before it, for the ends that are due (ending.h)
 };
 Result<Transition> begin_transition(Context& context, authority::Need need = authority::Need::tenancies);
 

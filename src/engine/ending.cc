@@ -1,6 +1,7 @@
 #include "engine/ending.h"
 
 #include "base/fault_point.h"
+#include "engine/due.h"
 #include "engine/faults.h"
 #include "engine/folder_check.h"
 #include "engine/observing.h"
@@ -93,8 +94,11 @@ Sight look_at(Context& context, const Scope& scope, bool archive, const std::sha
   return sight;
 }
 
-Sight look_at_end_of(Context& context, const Tenancy& tenancy, const Sight* before) {
-  Sight sight = look_at(context, tenancy.scope, true, context.guard_table.find(tenancy));
+Sight look_at_end_of(Context& context, const Tenancy& tenancy, const Sight* before,
+                     const std::shared_ptr<guard::Guard>& guard) {
+  Sight sight = look_at(context, tenancy.scope, true, guard ? guard : context.guard_table.find(tenancy));
+  sight.generation = tenancy.generation;
+  if (before != nullptr && before->generation != tenancy.generation) before = nullptr;
   // A folder that was leased before folders had manifests has nothing to be compared with.
   const bool comparable = has_manifest(tenancy) || tenancy.pre_write.kind != "folder";
   if (sight.kind == "folder" && comparable) look_into_folder(context, tenancy, before, sight);
@@ -279,7 +283,8 @@ Result<PreparedEnd> prepare_end_now(Context& context, Transition& transition, co
   HF_CHECK(record_observations(context, transition));
   const Tenancy* current = transition.state.find(tenancy.scope);
   const Tenancy ending = current != nullptr ? *current : tenancy;
-  const bool as_seen = seen != nullptr && still_so(context, ending.scope, *seen);
+  const bool as_seen =
+      seen != nullptr && seen->generation == ending.generation && still_so(context, ending.scope, *seen);
   return prepare_end(context, transition, ending, ended_by, as_seen ? *seen : look_at_end_of(context, ending, seen),
                      {});
 }
@@ -292,26 +297,6 @@ Result<Json> end_tenancy_now(Context& context, Transition& transition, const Ten
   batch.events = end.events;
   HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
   return finish_end(context, end, transition.now);
-}
-
-Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope,
-                             const std::map<std::string, Sight>& seen) {
-  std::vector<std::pair<Tenancy, std::string>> due;
-  for (const auto& [full, tenancy] : transition.state.held) {
-    if (scope != nullptr && !overlaps(*scope, tenancy.scope)) continue;
-    if (tenancy.control_epoch < transition.state.epoch.epoch) {
-      due.emplace_back(tenancy, "epoch");
-    } else if (tenancy.expired_at(transition.now)) {
-      due.emplace_back(tenancy, "expiry");
-    }
-  }
-  for (const auto& [tenancy, ended_by] : due) {
-    const auto found = seen.find(tenancy.scope.full());
-    auto ended =
-        end_tenancy_now(context, transition, tenancy, ended_by, found == seen.end() ? nullptr : &found->second);
-    if (!ended.ok()) return std::move(ended).refusal();
-  }
-  return {};
 }
 
 Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys) {

@@ -1,30 +1,15 @@
 // The end of a tenancy: every end runs the release check before the guard drops and before a successor captures its
 // baseline (CONTRACT sections 3 and 6).
 //
-// Calling sequence: look_at() outside the transition (hashing, archiving); inside it still_so(), else look again; then
-// end_tenancy(). Nothing is restored, nothing deleted: diverging bytes go to Amber and stay where they are.
+// Calling sequence: look_at_end_of() outside the transition (hashing, archiving), what is due by
+// begin_transition_on() (due.h); inside it still_so(), else look again; then end_tenancy(). Nothing is restored,
+// nothing deleted: diverging bytes go to Amber and stay where they are.
 #pragma once
 #include "engine/arguments.h"
 #include "engine/context.h"
-#include "engine/manifest.h"
+#include "engine/sight.h"
 
 namespace holdfast::engine {
-
-// What is below a folder, and, at an end, how that differs from what was captured.
-struct FolderSight {
-  Tree tree;
-  Comparison comparison;
-};
-
-// What is at a scope: the bytes' digest, and the facts by which a later look tells whether it is still so.
-struct Sight {
-  std::string kind = "none";  // file folder none other unverifiable
-  ContentDigest digest;       // of a file, or of a folder's manifest
-  os::Facts facts;            // of a file or folder
-  std::string reason;         // of unverifiable
-  bool archived = false;      // the bytes are in Amber
-  std::shared_ptr<const FolderSight> folder = {};
-};
 
 // The guarded object, opened so that it stands still while the handle is open; nullopt where no guard can do that or it
 // no longer bears the name with these facts (a divert's twin does: it has the same bytes).
@@ -32,8 +17,10 @@ Result<std::optional<os::Handle>> held_still(const std::shared_ptr<guard::Guard>
 
 // Of a folder only that it is one. With the scope's guard, what is read stands still.
 Sight look_at(Context& context, const Scope& scope, bool archive, const std::shared_ptr<guard::Guard>& guard = nullptr);
-// For the end of a tenancy: archives, and reads a folder. With the sight before, only what changed since is read.
-Sight look_at_end_of(Context& context, const Tenancy& tenancy, const Sight* before = nullptr);
+// For the end of a tenancy: archives, and reads a folder. With the sight before, only what changed since is read. The
+// guard is the tenancy's own where none is named.
+Sight look_at_end_of(Context& context, const Tenancy& tenancy, const Sight* before = nullptr,
+                     const std::shared_ptr<guard::Guard>& guard = nullptr);
 // Whether looking, hashing and archiving take so little time that they may happen inside the transition.
 bool is_quick_to_look_at(Context& context, const Scope& scope);
 bool still_so(Context& context, const Scope& scope, const Sight& sight);
@@ -69,11 +56,6 @@ Result<Json> end_tenancy(Context& context, Transition& transition, const Tenancy
                          const Sight& sight, std::vector<evidence::Event> also = {});
 Result<Json> end_tenancy_now(Context& context, Transition& transition, const Tenancy& tenancy,
                              const std::string& ended_by, const Sight* seen = nullptr);
-
-// Ends every tenancy that has expired or was revoked and overlaps `scope` (nullptr: every one). `seen`: what was looked
-// at before the transition.
-Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope,
-                             const std::map<std::string, Sight>& seen = {});
 
 // The tenancy of these keys, where it is current: what is due on the scope is ended first. Refuses as judge_keys does.
 Result<Tenancy> current_tenancy(Context& context, Transition& transition, const Scope& scope, const TenancyKeys& keys);

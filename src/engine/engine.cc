@@ -223,11 +223,12 @@ int Engine::tick() {
   const bool observed = context.guards && context.guards->wait_until_observed(kTickMs);
   const bool due = observed || context.unrecorded.are_due() || engine::is_anything_due(context);
   if (!due) return context.guards ? 0 : kTickMs;
-  const auto seen = engine::look_at_what_is_due(context);
+  auto seen = engine::look_at_what_is_due(context);
   auto transition = engine::begin_transition(context);
   if (!transition.ok()) return kTickMs;
   (void)engine::record_observations(context, *transition);
-  engine::end_what_became_due(context, *transition, seen);
+  transition->seen = std::move(seen);
+  engine::end_what_became_due(context, *transition);
   return context.guards ? 0 : kTickMs;
 }
 

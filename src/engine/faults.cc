@@ -7,6 +7,11 @@ namespace holdfast::engine {
 Result<std::string> keep_foreign(Context& context, const Instant& now, const Scope& scope, const os::Handle& object,
                                  const std::string& kind, Json facts) {
   HF_TRY(const ContentDigest digest, context.vault->store(vault::Tier::amber, object));
+  return list_foreign(context, now, scope, digest, kind, std::move(facts));
+}
+
+Result<std::string> list_foreign(Context& context, const Instant& now, const Scope& scope, const ContentDigest& digest,
+                                 const std::string& kind, Json facts) {
   const std::string id = evidence::Records::new_id(evidence::RecordKind::quarantine);
   Json record = std::move(facts);
   record["id"] = id;

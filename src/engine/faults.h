@@ -25,6 +25,9 @@ Result<void> close_noticed_faults(Context& context, const Scope& scope, const st
                                   const Json& quarantine_id, const Instant& now);
 bool is_noticed_fault(const Json& record);
 
+// The quarantine record of bytes that are in Amber already. Its id.
+Result<std::string> list_foreign(Context& context, const Instant& now, const Scope& scope, const ContentDigest& digest,
+                                 const std::string& kind, Json facts);
 // Bytes of an object that was never ours: into Amber, with a quarantine record of this kind. Its id.
 Result<std::string> keep_foreign(Context& context, const Instant& now, const Scope& scope, const os::Handle& object,
                                  const std::string& kind, Json facts);

@@ -2,6 +2,7 @@
 
 #include "base/fault_point.h"
 #include "engine/arguments.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
 
@@ -12,7 +13,7 @@ Result<Json> heartbeat(Context& context, const Json& json, const Caller&) {
   HF_TRY(const auto ttl_text, arguments.optional_text("ttl"));
   std::optional<std::int64_t> ttl;
   if (ttl_text) { HF_TRY(ttl, parse_ttl(*ttl_text)); }
-  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_TRY(const Tenancy held, current_tenancy(context, transition, arguments));
   const Scope scope = held.scope;
   HF_CHECK(walk_again(context, scope));

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 
 namespace holdfast::engine {
@@ -14,16 +15,8 @@ Json epoch_document(const authority::EpochState& state) {
               {"changed_at", state.changed_at}};
 }
 
-}  // namespace
-
-Result<Json> epoch_show(Context& context) {
-  HF_TRY(const authority::EpochState state, context.store->peek_epoch());
-  return epoch_document(state);
-}
-
-Result<Json> epoch_change(Context& context, const Json& json, const std::string& verb) {
-  HF_TRY(const std::string reason, Arguments(json).text("reason"));
-  HF_TRY(Transition transition, begin_transition(context));
+Result<Json> commit_epoch(Context& context, Transition& transition, const std::string& verb,
+                          const std::string& reason) {
   authority::EpochState state = transition.state.epoch;
   if (verb == "epoch_advance") {
     if (state.epoch.value == UINT64_MAX) {
@@ -48,13 +41,31 @@ Result<Json> epoch_change(Context& context, const Json& json, const std::string&
   for (const auto& [full, tenancy] : transition.state.held) revoked += tenancy.control_epoch < state.epoch ? 1U : 0U;
   HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
   Json document = epoch_document(state);
-  if (verb == "epoch_advance") {
-    // The revocation stands with the epoch; the ends, with their checks, follow.
-    document["revoked_leases"] = revoked;
-    if (auto ended = end_what_is_due(context, transition, nullptr); !ended.ok()) {
-      document["ends_still_due"] = ended.refusal().message();
-    }
+  if (verb == "epoch_advance") document["revoked_leases"] = revoked;
+  return document;
+}
+
+}  // namespace
+
+Result<Json> epoch_show(Context& context) {
+  HF_TRY(const authority::EpochState state, context.store->peek_epoch());
+  return epoch_document(state);
+}
+
+Result<Json> epoch_change(Context& context, const Json& json, const std::string& verb) {
+  HF_TRY(const std::string reason, Arguments(json).text("reason"));
+  Json document;
+  {
+    HF_TRY(Transition transition, begin_transition(context));
+    HF_TRY(document, commit_epoch(context, transition, verb, reason));
   }
+  if (verb != "epoch_advance") return document;
+  // The revocation stands with the epoch; the ends, with their checks, follow, each looked at before the transition.
+  const auto end_the_revoked = [&]() -> Result<void> {
+    HF_TRY(Transition transition, begin_transition_on(context, nullptr));
+    return end_what_is_due(context, transition, nullptr);
+  };
+  if (auto ended = end_the_revoked(); !ended.ok()) document["ends_still_due"] = ended.refusal().message();
   return document;
 }
 

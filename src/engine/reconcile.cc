@@ -3,6 +3,7 @@
 #include "base/fault_point.h"
 #include "base/json.h"
 #include "base/piece.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
 #include "engine/prune.h"
@@ -23,11 +24,19 @@ Result<Json> open_record(Context& context, const std::string& id) {
   return record;
 }
 
+// What is there, in Amber: as it was seen, or looked at again.
+Sight still_archived(Context& context, const Scope& scope, const Sight& seen) {
+  const bool as_seen = (seen.archived || seen.kind == "none") && still_so(context, scope, seen);
+  return as_seen ? seen : look_at(context, scope, true);
+}
+
 // Closes the record; the tenancy's baseline becomes what is there now, and the guard takes it.
+// `seen`: what was looked at, and archived, before the transition.
 Result<Json> close(Context& context, Transition& transition, Json record, const std::string& decision,
-                   const std::string& reason) {
+                   const std::string& reason, const Sight& seen) {
+  HF_CHECK(open_record(context, text_member(record, "id")));  // nobody else has decided meanwhile
   HF_TRY(const Scope scope, parse_canonical_scope(text_member(record, "scope")));
-  const Sight sight = look_at(context, scope, true);
+  const Sight sight = still_archived(context, scope, seen);
   if (sight.kind == "unverifiable") {
     return Refusal(Code::destination_unverifiable, "destination_unverifiable: " + sight.reason,
                    Json{{"scope", scope.full()}});
@@ -106,28 +115,33 @@ Result<Json> restore(Context& context, const Json& json, const Json& record, con
   Json kept = nullptr;
   {
     // The guard has to take what is there as its own before it can be replaced under guard; the bytes are kept first.
-    HF_TRY(Transition transition, begin_transition(context));
     HF_TRY(const Scope scope, parse_canonical_scope(replacement.scope_text));
+    const Sight seen = look_at(context, scope, true);
+    HF_FAULT_POINT("reconcile_after_look");
+    HF_TRY(Transition transition, begin_transition_on(context, replacement.scope_text, replacement.current_folder));
     HF_TRY(const Tenancy held, current_tenancy(context, transition, scope, replacement.keys));
-    const Sight sight = look_at(context, scope, true);
+    const Sight sight = still_archived(context, scope, seen);
     if (sight.kind == "unverifiable") {
       return Refusal(Code::destination_unverifiable, "destination_unverifiable: " + sight.reason);
     }
     if (sight.kind == "file" && sight.digest.sha256 != preimage) {
       // What the restore takes the place of was written by nobody's lease: it stays findable.
-      HF_TRY(const auto place, pin_place(context.folder, scope));
-      if (place.object) {
-        HF_TRY(kept, keep_foreign(context, transition.now, scope, *place.object, "displaced_foreign",
-                                  Json{{"reconcile_id", record["id"]}}));
+      if (!sight.archived) {
+        return Refusal(Code::state_persist_failed, "what a restore would displace could not be kept: " + sight.reason,
+                       Json{{"scope", scope.full()}});
       }
+      HF_TRY(kept, list_foreign(context, transition.now, scope, sight.digest, "displaced_foreign",
+                                Json{{"reconcile_id", record["id"]}}));
     }
     if (const auto guard = context.guard_table.find(held)) HF_CHECK(guard->adopt_current());
   }
   HF_TRY(const Json outcome, replace_guarded(context, replacement));
+  HF_TRY(const Scope scope, parse_canonical_scope(replacement.scope_text));
+  const Sight restored = look_at(context, scope, true);
   HF_TRY(Transition transition, begin_transition(context));
   Json with_kept = record;
   if (!kept.is_null()) with_kept["displaced_quarantine_id"] = kept;
-  HF_TRY(Json closed, close(context, transition, std::move(with_kept), "restore", reason));
+  HF_TRY(Json closed, close(context, transition, std::move(with_kept), "restore", reason, restored));
   return Json{{"record", std::move(closed)}, {"outcome", outcome}};
 }
 
@@ -162,8 +176,11 @@ Result<Json> reconcile_resolve(Context& context, const Json& json) {
   HF_TRY(Json record, open_record(context, id));
   if (decision == "restore") return restore(context, json, record, reason.value_or("none given"));
   if (decision != "accept") return usage("decision is neither accept nor restore");
+  HF_TRY(const Scope scope, parse_canonical_scope(text_member(record, "scope")));
+  const Sight seen = look_at(context, scope, true);
+  HF_FAULT_POINT("reconcile_after_look");
   HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(Json closed, close(context, transition, std::move(record), "accept", reason.value_or("none given")));
+  HF_TRY(Json closed, close(context, transition, std::move(record), "accept", reason.value_or("none given"), seen));
   return Json{{"record", std::move(closed)}};
 }
 

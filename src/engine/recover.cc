@@ -4,6 +4,7 @@
 
 #include "base/fault_point.h"
 #include "base/json.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
 #include "engine/observing.h"
@@ -238,9 +239,19 @@ Result<void> sweep_diverts(Context& context, Transition& transition, Json& recov
 
 Result<void> settle_intents_of(Context& context, Transition& transition, const Scope& scope) {
   if (context.is_server() && !context.unsettled.contains(scope.full())) return {};
-  HF_TRY(auto intents, replace::IntentJournal(*context.files).prepared());
-  for (replace::Intent& intent : intents.found) {
-    if (intent.scope != scope.full()) continue;
+  replace::IntentJournal journal(*context.files);
+  HF_TRY(const bool named, journal.has_open_names());
+  if (!named) {
+    HF_TRY(const auto every, journal.prepared());
+    HF_CHECK(journal.give_open_names(every.found));
+  }
+  // The state `settled` is flushed with the next intent: a power cut may have brought `prepared` back.
+  std::vector<std::string> last;
+  if (const Tenancy* held = transition.state.find(scope)) last.push_back(held->last_operation_id);
+  HF_TRY(const auto ended, context.store->last_ended(scope));
+  if (ended) last.push_back(ended->tenancy.last_operation_id);
+  HF_TRY(auto intents, journal.prepared_on(scope.full(), last));
+  for (replace::Intent& intent : intents) {
     auto report = classify_one(context, transition, intent);
     if (!report.ok()) return std::move(report).refusal();
   }
@@ -250,9 +261,11 @@ Result<void> settle_intents_of(Context& context, Transition& transition, const S
 
 Result<Json> recover(Context& context) {
   Json recovered = Json::array();
+  Sights seen = look_at_what_is_due(context);
   HF_TRY(const Held outer, context.mutex->acquire());
   HF_TRY(const auto set_aside, context.store->set_aside_unreadable(outer));
   HF_TRY(Transition transition, begin_transition(context));
+  transition.seen = std::move(seen);
   for (const std::string& name : set_aside) {
     evidence::Event event;
     event.kind = "record_set_aside";
@@ -262,7 +275,11 @@ Result<Json> recover(Context& context) {
   }
   HF_TRY(const auto mended, context.chain->append({}, transition.now));  // sets a torn tail aside, if there is one
   HF_CHECK(note_grants_without_records(context, transition));
-  HF_TRY(auto intents, replace::IntentJournal(*context.files).prepared());
+  replace::IntentJournal journal(*context.files);
+  HF_TRY(auto intents, journal.prepared());
+  HF_TRY(const bool named, journal.has_open_names());
+  if (!named) HF_CHECK(journal.give_open_names(intents.found));
+  HF_CHECK(context.records->give_open_names());
   for (const replace::Unreadable& unreadable : intents.unreadable) {
     recovered.push_back({{"intent", unreadable.name}, {"verdict", "unreadable"}, {"reason", unreadable.reason}});
   }
@@ -287,7 +304,9 @@ Result<Json> recover(Context& context) {
     if (tenancy.bound && !ours && client_liveness(tenancy) == os::Liveness::dead) { orphaned.push_back(tenancy); }
   }
   for (const Tenancy& tenancy : orphaned) {
-    auto ended = end_tenancy_now(context, transition, tenancy, "client_death");
+    const auto looked = transition.seen.find(tenancy.scope.full());
+    auto ended = end_tenancy_now(context, transition, tenancy, "client_death",
+                                 looked == transition.seen.end() ? nullptr : &looked->second);
     if (!ended.ok()) return std::move(ended).refusal();
     recovered.push_back({{"scope", tenancy.scope.full()}, {"verdict", "released_for_dead_client"}});
   }

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "engine/arguments.h"
 #include "engine/authorisation.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
 #include "engine/recover.h"
@@ -19,7 +20,7 @@ Result<Json> finish(Context& context, Transition& transition, const Tenancy& ten
   const Tenancy* current = transition.state.find(tenancy.scope);
   HF_ASSERT(current != nullptr);
   const Tenancy ending = *current;
-  const bool as_seen = seen && still_so(context, ending.scope, *seen);
+  const bool as_seen = seen && seen->generation == ending.generation && still_so(context, ending.scope, *seen);
   const Sight sight = as_seen ? *seen : look_at_end_of(context, ending, seen ? &*seen : nullptr);
   return end_tenancy(context, transition, ending, ended_by, sight, std::move(also));
 }
@@ -36,29 +37,66 @@ Result<Tenancy> judged(Context& context, Transition& transition, const Scope& sc
   return tenancy;
 }
 
-Result<Json> force(Context& context, const Arguments& arguments) {
-  HF_TRY(const std::string owner, arguments.text("owner"));
-  HF_TRY(const std::string text, arguments.scope());
-  HF_TRY(const std::string cwd, arguments.current_folder());
-  HF_TRY(Transition transition, begin_transition(context));
-  HF_TRY(const Scope scope, scope_of_lease(context, transition.state, text, cwd));
+// The tenancy that is to be broken, and the authorisation that allows it.
+struct Breaking {
+  Tenancy tenancy;
+  Json authorisation;
+};
+Result<Breaking> judged_by_force(Context& context, const Transition& transition, const std::string& owner,
+                                 const Scope& scope) {
   const Tenancy* held = transition.state.find(scope);
   if (held == nullptr) {
     return Refusal(Code::not_found, "nobody holds " + scope.display() + "; there is nothing to release",
                    Json{{"scope", scope.full()}});
   }
-  const Tenancy tenancy = *held;
-  HF_TRY(const Json authorisation, owner_authorisation(context, owner, scope, transition.now));
+  HF_TRY(Json authorisation, owner_authorisation(context, owner, scope, transition.now));
+  return Breaking{*held, std::move(authorisation)};
+}
+
+Result<Json> finish_by_force(Context& context, Transition& transition, const Breaking& breaking,
+                             const std::string& owner, const std::optional<Sight>& seen) {
+  const Tenancy& tenancy = breaking.tenancy;
   evidence::Event event;
   event.kind = "lock_force_released_under_owner_authorization";
   event.id = evidence::new_event_id();
-  event.scope = scope.full();
+  event.scope = tenancy.scope.full();
   if (!tenancy.event.empty()) event.parents.push_back(tenancy.event);
-  event.facts = {
-      {"forced_by", owner}, {"holder", describe_holder(tenancy, transition.now)}, {"authorisation", authorisation}};
-  HF_TRY(Json document, finish(context, transition, tenancy, "force", std::nullopt, {std::move(event)}));
+  event.facts = {{"forced_by", owner},
+                 {"holder", describe_holder(tenancy, transition.now)},
+                 {"authorisation", breaking.authorisation}};
+  HF_TRY(Json document, finish(context, transition, tenancy, "force", seen, {std::move(event)}));
   document["forced_by"] = owner;
   return document;
+}
+
+Result<Json> force(Context& context, const Arguments& arguments) {
+  HF_TRY(const std::string owner, arguments.text("owner"));
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
+  Scope scope;
+  Breaking breaking;
+  {
+    HF_TRY(Transition transition, begin_transition(context));
+    HF_TRY(scope, scope_of_lease(context, transition.state, text, cwd));
+    HF_TRY(breaking, judged_by_force(context, transition, owner, scope));
+    if (is_quick_to_look_at(context, scope)) {
+      return finish_by_force(context, transition, breaking, owner, std::nullopt);
+    }
+  }
+  // The lease stays its holder's meanwhile; whoever holds it then, and whether it may be broken, is judged again.
+  const Sight seen = look_at_end_of(context, breaking.tenancy);
+  HF_FAULT_POINT("release_after_look");
+  HF_TRY(Transition transition, begin_transition(context));
+  const Generation looked_at = breaking.tenancy.generation;
+  HF_TRY(breaking, judged_by_force(context, transition, owner, scope));
+  if (breaking.tenancy.generation != looked_at) {
+    return Refusal(
+        Code::stale_lease_generation,
+        "stale_lease_generation: expected " + looked_at.text() + ", current " + breaking.tenancy.generation.text() +
+            "; the lease that was to be broken ended by itself",
+        Json{{"scope", scope.full()}, {"expected", looked_at.text()}, {"current", breaking.tenancy.generation.text()}});
+  }
+  return finish_by_force(context, transition, breaking, owner, seen);
 }
 
 }  // namespace
@@ -73,7 +111,7 @@ Result<Json> release(Context& context, const Json& json, const Caller&) {
   Scope scope;
   Tenancy tenancy;
   {
-    HF_TRY(Transition transition, begin_transition(context));
+    HF_TRY(Transition transition, begin_transition_on(context, arguments));
     HF_TRY(scope, scope_of_lease(context, transition.state, text, cwd));
     HF_TRY(tenancy, judged(context, transition, scope, keys));
     if (is_quick_to_look_at(context, scope)) {
@@ -84,7 +122,10 @@ Result<Json> release(Context& context, const Json& json, const Caller&) {
   HF_CHECK(walk_again(context, scope));
   const Sight seen = look_at_end_of(context, tenancy);
   HF_FAULT_POINT("release_after_look");
-  HF_TRY(Transition transition, begin_transition(context));
+  // It may have become due meanwhile: what was seen serves that end as well.
+  HF_TRY(Transition transition,
+         begin_transition_on(context, [&](const Transition&) { return std::vector<Scope>{scope}; },
+                             authority::Need::tenancies, {{scope.full(), seen}}));
   HF_TRY(tenancy, judged(context, transition, scope, keys));
   return finish(context, transition, tenancy, "release", seen, {});
 }

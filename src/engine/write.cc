@@ -3,6 +3,7 @@
 #include "base/fault_point.h"
 #include "base/json.h"
 #include "engine/command.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
 #include "engine/write_binding.h"
@@ -182,6 +183,7 @@ Result<Json> settle_published(Context& context, Transition& transition, const Sc
   authority::Batch batch;
   batch.updates.push_back(std::move(written));
   batch.events.push_back(std::move(event));
+  batch.beside.push_back(replace::IntentJournal::staged(intent));
   HF_CHECK(context.store->commit(transition.held, transition.state, std::move(batch), transition.now));
   HF_FAULT_POINT("write_after_commit");
   HF_CHECK(replace::IntentJournal(*context.files).settle(intent));
@@ -271,7 +273,7 @@ Result<Json> replace_guarded(Context& context, const Replacement& replacement) {
   std::optional<Binding> bound;
   std::optional<Refusal> refused;
   {
-    HF_TRY(Transition transition, begin_transition(context));
+    HF_TRY(Transition transition, begin_transition_on(context, replacement.scope_text, replacement.current_folder));
     HF_TRY(scope, scope_of_lease(context, transition.state, replacement.scope_text, replacement.current_folder));
     HF_CHECK(look_before_acting(context, transition, scope));
     if (!replacement.expected_payload_sha256.empty()) {
@@ -306,7 +308,7 @@ Result<Json> replace_guarded(Context& context, const Replacement& replacement) {
     HF_TRY(const ContentDigest kept, context.vault->store(vault::Tier::primary, *observed.preimage, &before));
     if (kept.sha256 != observed.facts.sha256) return mismatch(scope, observed.facts.sha256, observed);
   }
-  HF_TRY(Transition transition, begin_transition(context));
+  HF_TRY(Transition transition, begin_transition_on(context, replacement.scope_text, replacement.current_folder));
   HF_CHECK(look_before_acting(context, transition, scope));
   HF_TRY(auto earlier, earlier_outcome(context, replacement, scope, payload, transition.state.find(scope)));
   if (earlier) return std::move(*earlier);

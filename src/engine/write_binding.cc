@@ -1,6 +1,7 @@
 #include "engine/write_binding.h"
 
 #include "base/json.h"
+#include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/faults.h"
 #include "engine/observing.h"

@@ -154,7 +154,8 @@ struct Chain::State {
     return std::optional<Event>(std::move(event));
   }
 
-  Result<std::vector<std::string>> append(std::vector<Event> events, const Instant& now) {
+  Result<std::vector<std::string>> append(std::vector<Event> events, const Instant& now,
+                                          const std::vector<os::Staged>& beside) {
     HF_CHECK(refresh());
     HF_CHECK(settle_ids(events));
     if (tail.marks().seq == 0) HF_CHECK(files.make_folder(kFolder));
@@ -170,8 +171,10 @@ struct Chain::State {
     }
     if (!lines.empty()) {
       if (tail.size() >= kSegmentBytes) tail.begin_next_segment();
-      HF_CHECK(files.append(segment_path(tail.segment()), lines));
+      HF_CHECK(files.append_and_stage(segment_path(tail.segment()), lines, beside));
       tail.grew(lines.size(), marks);
+    } else if (!beside.empty()) {
+      HF_CHECK(files.stage_together(beside));
     }
     torn_files_unchecked = false;
     for (const std::string& id : appended) remember(id);
@@ -189,8 +192,9 @@ Result<Marks> Chain::marks() {
 
 Result<bool> Chain::contains(const std::string& id) { return state_->knows(id); }
 
-Result<std::vector<std::string>> Chain::append(std::vector<Event> events, const Instant& now) {
-  auto appended = state_->append(std::move(events), now);
+Result<std::vector<std::string>> Chain::append(std::vector<Event> events, const Instant& now,
+                                               const std::vector<os::Staged>& beside) {
+  auto appended = state_->append(std::move(events), now, beside);
   if (!appended) state_->tail.forget();  // what is on disk now is for the next call to find out
   return appended;
 }

@@ -81,7 +81,9 @@ class Chain {
   Result<Marks> marks();
   // Ids of the appended events, in order. Without events: only sets a torn last line aside, where there is one.
   // A parent that no event has is not written as one, but into facts.unknown_parents: the chain stays whole.
-  Result<std::vector<std::string>> append(std::vector<Event> events, const Instant& now);
+  // `beside`: files that are staged and flushed in the same wait; none of them is left where the append is refused.
+  Result<std::vector<std::string>> append(std::vector<Event> events, const Instant& now,
+                                          const std::vector<os::Staged>& beside = {});
 
   // Events in order, oldest first; the visitor returns false to stop. A line that cannot be read is passed on as
   // {"unreadable":true,"segment","line"}.

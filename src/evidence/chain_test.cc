@@ -27,7 +27,16 @@ class CountingFolder : public os::ControlFolder {
   Result<void> publish(const std::string& path, std::string_view bytes, os::NameFlush flush) override {
     return ++others, inner_.publish(path, bytes, flush);
   }
+  Result<void> publish_under_two_names(const std::string& path, const std::string& second,
+                                       std::string_view bytes) override {
+    return ++others, inner_.publish_under_two_names(path, second, bytes);
+  }
   Result<void> stage(const std::string& path, std::string_view bytes) override { return inner_.stage(path, bytes); }
+  Result<void> stage_together(const std::vector<os::Staged>& files) override { return inner_.stage_together(files); }
+  Result<void> append_and_stage(const std::string& path, std::string_view bytes,
+                                const std::vector<os::Staged>& files) override {
+    return ++appends, inner_.append_and_stage(path, bytes, files);
+  }
   Result<void> rename(const std::string& from, const std::string& to, os::NameFlush flush) override {
     return inner_.rename(from, to, flush);
   }

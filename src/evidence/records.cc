@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/ids.h"
 #include "base/json.h"
 
@@ -21,6 +22,28 @@ std::string folder_of(RecordKind kind) {
 std::string path_of(RecordKind kind, const std::string& id) {
   return folder_of(kind) + "/" + id + std::string(kSuffix);
 }
+
+constexpr auto kReconcile = RecordKind::reconcile;
+constexpr const char* kOpenNames = "evidence/reconcile/open-names";
+constexpr std::string_view kOpenProtocol = "holdfast.open-records.1";
+
+std::string open_list_path(const std::string& scope) {
+  return folder_of(kReconcile) + "/" + sha256_hex(scope) + ".open";
+}
+
+std::string open_list_text(const std::string& scope, const std::vector<std::string>& ids) {
+  return dump_canonical(Json{{"open", ids}, {"protocol", kOpenProtocol}, {"scope", scope}}) + "\n";
+}
+
+void sort_by_time(std::vector<Json>& records) {
+  std::stable_sort(records.begin(), records.end(), [](const Json& one, const Json& other) {
+    return std::pair(text_member(one, "at"), text_member(one, "id")) <
+           std::pair(text_member(other, "at"), text_member(other, "id"));
+  });
+}
+
+bool is_unreadable(const Json& record) { return record.value("unreadable", Json()) == Json(true); }
+bool is_open(const Json& record) { return is_unreadable(record) || text_member(record, "state") == "open"; }
 
 // Only such an id ever becomes part of a path.
 bool is_id(RecordKind kind, std::string_view id) {
@@ -59,7 +82,12 @@ Result<void> Records::put(RecordKind kind, const std::string& id, const Json& re
   Json named = record;
   named["id"] = id;
   HF_CHECK(files_.make_folder(folder_of(kind)));
-  return files_.publish(path_of(kind, id), dump_canonical(named) + "\n");
+  const std::string scope = kind == kReconcile ? text_member(named, "scope") : std::string();
+  // Listed before it is there, and no longer listed only once it is resolved: no crash leaves an open record unlisted.
+  if (!scope.empty() && is_open(named)) HF_CHECK(list_open(scope, id));
+  HF_CHECK(files_.publish(path_of(kind, id), dump_canonical(named) + "\n"));
+  if (!scope.empty() && !is_open(named)) (void)unlist(scope, id);  // a resolved one that stays listed is passed over
+  return {};
 }
 
 Result<Json> Records::get(RecordKind kind, const std::string& id) const {
@@ -70,23 +98,98 @@ Result<Json> Records::get(RecordKind kind, const std::string& id) const {
   return parse_record(path_of(kind, id), id, *text);
 }
 
+// As a list shows it: null where there is none, and one that cannot be read as such.
+Result<Json> Records::found(RecordKind kind, const std::string& id) const {
+  auto record = get(kind, id);
+  if (record.ok()) return record;
+  if (record.refusal().code() == Code::not_found) return Json(nullptr);
+  return Json{{"id", id}, {"unreadable", true}, {"reason", record.refusal().message()}};
+}
+
 Result<std::vector<Json>> Records::all(RecordKind kind) const {
   HF_TRY(const std::vector<std::string> names, files_.list(folder_of(kind)));
   std::vector<Json> records;
   for (const std::string& name : names) {
     const std::string id = id_of(kind, name);
     if (id.empty()) continue;
-    auto record = get(kind, id);
-    if (record.ok()) {
-      records.push_back(std::move(record).value());
-    } else if (record.refusal().code() != Code::not_found) {
-      records.push_back({{"id", id}, {"unreadable", true}, {"reason", record.refusal().message()}});
-    }
+    HF_TRY(Json record, found(kind, id));
+    if (!record.is_null()) records.push_back(std::move(record));
   }
-  std::stable_sort(records.begin(), records.end(), [](const Json& one, const Json& other) {
-    return std::pair(text_member(one, "at"), text_member(one, "id")) <
-           std::pair(text_member(other, "at"), text_member(other, "id"));
-  });
+  sort_by_time(records);
+  return records;
+}
+
+Result<std::vector<std::string>> Records::open_ids(const std::string& scope) const {
+  const std::string path = open_list_path(scope);
+  HF_TRY(const auto text, files_.read(path));
+  std::vector<std::string> ids;
+  if (!text) return ids;
+  const auto refuse = [&](const std::string& reason) {
+    return Refusal(Code::state_unreadable, path + ": " + reason, Json{{"path", path}, {"reason", reason}});
+  };
+  JsonProblem problem;
+  const auto list = parse_json(*text, &problem);
+  if (!list) return refuse(problem.text);
+  const Json open = list->is_object() ? list->value("open", Json()) : Json();
+  if (!open.is_array() || text_member(*list, "protocol") != kOpenProtocol || text_member(*list, "scope") != scope) {
+    return refuse("not the open list of " + scope);
+  }
+  for (const Json& id : open) {
+    if (!id.is_string() || !is_id(kReconcile, id.get<std::string>())) return refuse("an id that is none");
+    ids.push_back(id.get<std::string>());
+  }
+  return ids;
+}
+
+Result<void> Records::list_open(const std::string& scope, const std::string& id) {
+  HF_TRY(const std::vector<std::string> listed, open_ids(scope));
+  if (std::find(listed.begin(), listed.end(), id) != listed.end()) return {};
+  std::vector<std::string> open;
+  for (const std::string& other : listed) {
+    HF_TRY(const Json record, found(kReconcile, other));
+    if (!record.is_null() && is_open(record)) open.push_back(other);
+  }
+  open.push_back(id);
+  return files_.publish(open_list_path(scope), open_list_text(scope, open));
+}
+
+Result<void> Records::unlist(const std::string& scope, const std::string& id) {
+  HF_TRY(std::vector<std::string> ids, open_ids(scope));
+  if (std::erase(ids, id) == 0) return {};
+  const std::string path = open_list_path(scope);
+  if (ids.empty()) return files_.remove(path, os::NameFlush::later);
+  return files_.publish(path, open_list_text(scope, ids), os::NameFlush::later);
+}
+
+Result<void> Records::give_open_names() {
+  HF_TRY(const auto given, files_.size(kOpenNames));
+  if (given) return {};
+  HF_TRY(const std::vector<Json> records, all(kReconcile));
+  if (std::any_of(records.begin(), records.end(), is_unreadable)) return {};
+  for (const Json& record : records) {
+    const std::string scope = text_member(record, "scope");
+    if (is_open(record) && !scope.empty()) HF_CHECK(list_open(scope, text_member(record, "id")));
+  }
+  return files_.publish(kOpenNames, "holdfast.open-names.1\n");
+}
+
+Result<std::vector<Json>> Records::open_on(const std::string& scope) {
+  HF_CHECK(give_open_names());
+  HF_TRY(const auto given, files_.size(kOpenNames));
+  std::vector<Json> records;
+  if (!given) {
+    HF_TRY(records, all(kReconcile));
+    std::erase_if(records, [&](const Json& record) {
+      return !is_open(record) || (!is_unreadable(record) && text_member(record, "scope") != scope);
+    });
+    return records;
+  }
+  HF_TRY(const std::vector<std::string> ids, open_ids(scope));
+  for (const std::string& id : ids) {
+    HF_TRY(Json record, found(kReconcile, id));
+    if (!record.is_null() && is_open(record)) records.push_back(std::move(record));
+  }
+  sort_by_time(records);
   return records;
 }
 

@@ -1,6 +1,8 @@
 // The sequences behind ControlFolder's promises.
 //
 //   publish   [staging absent] create staging -> write -> flush -> rename over -> flush folder
+//   publish_under_two_names
+//             the same with [second staging absent] link -> rename over the second name, before the rename of the first
 //   append    open (or create) -> write -> flush; on an error truncate to the old length (or unlink)
 //
 // I1  Until the rename of a publish nothing that a reader can name has changed.
@@ -102,9 +104,45 @@ class SteppedControlFolder : public ControlFolder {
     return flush == NameFlush::now ? flush_folder(parent_of(path)) : Result<void>();
   }
 
+  Result<void> publish_under_two_names(const std::string& path, const std::string& second,
+                                       std::string_view bytes) override {
+    HF_CHECK(check(path, Code::state_persist_failed));
+    HF_CHECK(check(second, Code::state_persist_failed));
+    HF_ASSERT(path != second && parent_of(path) == parent_of(second));  // one flush for both names
+    HF_CHECK(refuse_link(path));
+    HF_CHECK(refuse_link(second));
+    const std::string staged = path + std::string(kStaged);
+    const std::string second_staged = second + std::string(kStaged);
+    HF_CHECK(write_new(staged, bytes));
+    int error = steps_->unlink(second_staged);
+    if (error == 0 || error == ENOENT) error = steps_->link(staged, second_staged);
+    if (error == 0) error = steps_->rename(second_staged, second);
+    if (error != 0) {
+      steps_->unlink(second_staged);
+      steps_->unlink(staged);
+      return refuse(Code::state_persist_failed, "give a second name to", second, error);
+    }
+    HF_FAULT_POINT("control_between_two_names");
+    if (error = steps_->rename(staged, path); error != 0) {
+      steps_->unlink(staged);
+      return refuse(Code::state_persist_failed, "rename to", path, error);
+    }
+    return flush_folder(parent_of(path));
+  }
+
   Result<void> stage(const std::string& path, std::string_view bytes) override {
     HF_CHECK(check(path, Code::state_persist_failed));
     return write_new(path, bytes);
+  }
+
+  Result<void> stage_together(const std::vector<Staged>& files) override {
+    std::vector<std::unique_ptr<ControlSteps::Writer>> opened;
+    HF_CHECK(write_unflushed(files, opened));
+    if (const int error = flush_all(opened, nullptr); error != 0) {
+      remove_all(files);
+      return refuse(Code::state_persist_failed, "write", files.front().path, error);
+    }
+    return {};
   }
 
   Result<void> rename(const std::string& from, const std::string& to, NameFlush flush) override {
@@ -132,19 +170,33 @@ class SteppedControlFolder : public ControlFolder {
   }
 
   Result<void> append(const std::string& path, std::string_view bytes) override {
+    return append_and_stage(path, bytes, {});
+  }
+
+  Result<void> append_and_stage(const std::string& path, std::string_view bytes,
+                                const std::vector<Staged>& files) override {
     HF_CHECK(check(path, Code::state_persist_failed));
+    std::vector<std::unique_ptr<ControlSteps::Writer>> staged;
+    HF_CHECK(write_unflushed(files, staged));
     bool created = false;
     ControlSteps::Opened opened = steps_->open(path);
     if (opened.error == ENOENT) {
       created = true;
-      HF_CHECK(make_parents(path));
+      if (auto made = make_parents(path); !made.ok()) {
+        remove_all(files);
+        return made;
+      }
       opened = steps_->create(path);
     }
-    if (opened.error != 0) return refuse(Code::state_persist_failed, "open", path, opened.error);
+    if (opened.error != 0) {
+      remove_all(files);
+      return refuse(Code::state_persist_failed, "open", path, opened.error);
+    }
     const std::uint64_t before = opened.writer->size();
     int error = opened.writer->write(bytes);
-    if (error == 0) error = opened.writer->flush();
+    if (error == 0) error = flush_all(staged, opened.writer.get());
     if (error != 0) {
+      remove_all(files);
       const bool undone = created ? steps_->unlink(path) == 0 : undo(*opened.writer, before);
       Refusal refusal = refuse(Code::state_persist_failed, "append to", path, error);
       if (undone) return refusal;
@@ -209,9 +261,20 @@ class SteppedControlFolder : public ControlFolder {
     return make_folder(parent);
   }
 
-  // A new file with these bytes, flushed; nothing is left where that fails. Only a regular file that an earlier crash
-  // left is taken away for it.
+  // A new file with these bytes, flushed; nothing is left where that fails.
   Result<void> write_new(const std::string& path, std::string_view bytes) {
+    std::unique_ptr<ControlSteps::Writer> writer;
+    HF_CHECK(write_new_unflushed(path, bytes, writer));
+    const int error = writer->flush();
+    if (error == 0) return {};
+    writer.reset();
+    steps_->unlink(path);
+    return refuse(Code::state_persist_failed, "write", path, error);
+  }
+
+  // Only a regular file that an earlier crash left is taken away for it.
+  Result<void> write_new_unflushed(const std::string& path, std::string_view bytes,
+                                   std::unique_ptr<ControlSteps::Writer>& writer) {
     ControlSteps::Opened opened = steps_->create(path);
     if (opened.error == ENOENT) {
       HF_CHECK(make_parents(path));
@@ -226,12 +289,42 @@ class SteppedControlFolder : public ControlFolder {
       opened = steps_->create(path);
     }
     if (opened.error != 0) return refuse(Code::state_persist_failed, "create", path, opened.error);
-    int error = opened.writer->write(bytes);
-    if (error == 0) error = opened.writer->flush();
-    if (error == 0) return {};
-    opened.writer.reset();
-    steps_->unlink(path);
-    return refuse(Code::state_persist_failed, "write", path, error);
+    const int error = opened.writer->write(bytes);
+    if (error != 0) {
+      opened.writer.reset();
+      steps_->unlink(path);
+      return refuse(Code::state_persist_failed, "write", path, error);
+    }
+    writer = std::move(opened.writer);
+    return {};
+  }
+
+  // All of them, or none is left.
+  Result<void> write_unflushed(const std::vector<Staged>& files,
+                               std::vector<std::unique_ptr<ControlSteps::Writer>>& writers) {
+    for (const Staged& file : files) {
+      auto written = check(file.path, Code::state_persist_failed);
+      if (written.ok()) written = write_new_unflushed(file.path, file.bytes, writers.emplace_back());
+      if (written.ok()) continue;
+      writers.clear();
+      for (const Staged& earlier : files) {
+        if (&earlier == &file) break;
+        steps_->unlink(earlier.path);
+      }
+      return written;
+    }
+    return {};
+  }
+
+  int flush_all(const std::vector<std::unique_ptr<ControlSteps::Writer>>& writers, ControlSteps::Writer* another) {
+    std::vector<ControlSteps::Writer*> all;
+    for (const auto& writer : writers) all.push_back(writer.get());
+    if (another != nullptr) all.push_back(another);
+    return all.empty() ? 0 : steps_->flush_together(all);
+  }
+
+  void remove_all(const std::vector<Staged>& files) {
+    for (const Staged& file : files) steps_->unlink(file.path);
   }
 
   Result<void> flush_folder(const std::string& folder) {
@@ -245,6 +338,8 @@ class SteppedControlFolder : public ControlFolder {
 };
 
 }  // namespace
+
+std::string staging_path(const std::string& path) { return path + std::string(kStaged); }
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');

@@ -49,8 +49,17 @@ class ControlSteps {
   virtual Opened open(const std::string& path) = 0;
   virtual int make_folder(const std::string& path) = 0;  // one level; EEXIST
   virtual int rename(const std::string& from, const std::string& to) = 0;
+  virtual int link(const std::string& from, const std::string& to) = 0;  // EEXIST where anything bears the new name
   virtual int unlink(const std::string& path) = 0;
   virtual int flush_folder(const std::string& folder) = 0;
+  // Each of them flushed; the waits may overlap. The first error.
+  virtual int flush_together(const std::vector<Writer*>& writers) {
+    int first = 0;
+    for (Writer* writer : writers) {
+      if (const int error = writer->flush(); first == 0) first = error;
+    }
+    return first;
+  }
 };
 
 // ControlFolder's promises over these acts.

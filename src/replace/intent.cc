@@ -1,5 +1,7 @@
 #include "replace/intent.h"
 
+#include <set>
+
 #include "base/digest.h"
 #include "base/ids.h"
 #include "base/json.h"
@@ -8,6 +10,10 @@ namespace holdfast::replace {
 namespace {
 
 constexpr std::string_view kProtocol = "holdfast.intent.1";
+
+constexpr const char* kOpenNames = "intents/open-names";
+
+std::string open_name_of(const std::string& scope) { return "intents/" + sha256_hex(scope) + ".open"; }
 
 std::string path_of(const std::string& operation_id) { return "intents/" + sha256_hex(operation_id) + ".json"; }
 
@@ -75,11 +81,20 @@ Result<Intent> intent_from_json(const Json& value) {
 }
 
 Result<void> IntentJournal::put(const Intent& intent) {
+  if (intent.state == "prepared") {
+    return files_.publish_under_two_names(path_of(intent.operation_id), open_name_of(intent.scope),
+                                          dump_pretty(intent.to_json()));
+  }
   return files_.publish(path_of(intent.operation_id), dump_pretty(intent.to_json()));
 }
 
+os::Staged IntentJournal::staged(const Intent& intent) {
+  return {os::staging_path(path_of(intent.operation_id)), dump_pretty(intent.to_json())};
+}
+
 Result<void> IntentJournal::settle(const Intent& intent) {
-  return files_.publish(path_of(intent.operation_id), dump_pretty(intent.to_json()), os::NameFlush::later);
+  const std::string path = path_of(intent.operation_id);
+  return files_.rename(os::staging_path(path), path, os::NameFlush::later);
 }
 
 Result<std::optional<Intent>> IntentJournal::find(const std::string& operation_id) const {
@@ -105,6 +120,45 @@ Result<Prepared> IntentJournal::prepared() const {
     }
   }
   return prepared;
+}
+
+Result<std::vector<Intent>> IntentJournal::prepared_on(const std::string& scope,
+                                                       const std::vector<std::string>& last) const {
+  HF_TRY(const bool named, has_open_names());
+  std::set<std::string> ids(last.begin(), last.end());
+  ids.erase("");
+  bool all = !named;
+  if (named) {
+    HF_TRY(const auto bytes, files_.read(open_name_of(scope)));
+    const auto opened = bytes ? intent_at(open_name_of(scope), *bytes) : Result<Intent>(Intent());
+    all = !opened.ok();
+    if (opened.ok() && !opened->operation_id.empty()) ids.insert(opened->operation_id);
+  }
+  std::vector<Intent> found;
+  if (all) {
+    HF_TRY(Prepared every, prepared());
+    for (Intent& intent : every.found) {
+      if (intent.scope == scope) found.push_back(std::move(intent));
+    }
+    return found;
+  }
+  for (const std::string& id : ids) {
+    auto intent = find(id);
+    if (!intent.ok() && intent.refusal().code() == Code::state_unreadable) continue;  // `recover` names it
+    if (!intent.ok()) return std::move(intent).refusal();
+    if (*intent && (*intent)->state == "prepared" && (*intent)->scope == scope) found.push_back(std::move(**intent));
+  }
+  return found;
+}
+
+Result<bool> IntentJournal::has_open_names() const {
+  HF_TRY(const auto size, files_.size(kOpenNames));
+  return size.has_value();
+}
+
+Result<void> IntentJournal::give_open_names(const std::vector<Intent>& prepared) {
+  for (const Intent& intent : prepared) HF_CHECK(put(intent));
+  return files_.publish(kOpenNames, "holdfast.open-names.1\n");
 }
 
 std::string new_temporary_name() { return ".holdfast-" + random_hex(8) + ".staged"; }

@@ -6,6 +6,9 @@
 //         prepared --a verification failed--> fault                                     (a reconciliation record waits)
 //         fault    --reconcile resolve--> reconciled
 // Settled intents are kept: a repeated operation id is answered with the first outcome (CONTRACT section 5).
+// A prepared intent gets a second name from its scope, intents/<sha256(scope)>.open, durable with the first: what is
+// open on one scope is found without reading the others. That name stays when the intent is settled; it is stale then,
+// and goes to the next intent of the scope.
 // Invariant: at most one prepared intent a scope. Errors: state_persist_failed, state_unreadable.
 #pragma once
 #include <optional>
@@ -58,11 +61,20 @@ class IntentJournal {
  public:
   explicit IntentJournal(os::ControlFolder& files) : files_(files) {}
   Result<void> put(const Intent& intent);
-  // After the event and the tenancy's record stand: durable with the next intent. A power cut before that leaves the
+  // A settled intent's bytes, to be staged and flushed with the commit of what it says; then settle() gives the name,
+  // once the event and the tenancy's record stand: durable with the next intent. A power cut before that leaves the
   // prepared intent, which recovery closes from what is on the disk.
+  static os::Staged staged(const Intent& intent);
   Result<void> settle(const Intent& intent);
   Result<std::optional<Intent>> find(const std::string& operation_id) const;
-  Result<Prepared> prepared() const;  // those that a crash may have left
+  Result<Prepared> prepared() const;  // those that a crash may have left: reads every intent
+  // Those of one scope: reads what its open name and `last` (operations whose settling may not have been flushed) lead
+  // to, and no more, once has_open_names(). Every one of the scope else, and where the open name cannot be read.
+  Result<std::vector<Intent>> prepared_on(const std::string& scope, const std::vector<std::string>& last) const;
+  Result<bool> has_open_names() const;
+  // For a workspace from before there were open names: gives them to these, all that are prepared, and notes it.
+  Result<void> give_open_names(const std::vector<Intent>& prepared);
+
  private:
   os::ControlFolder& files_;
 };

@@ -83,6 +83,47 @@ TYPED_TEST(ControlFolderContract, StagesExactlyThePathThatIsNamed) {
   EXPECT_EQ(this->content("generations.json.next"), "(none)");
 }
 
+TYPED_TEST(ControlFolderContract, StagesSeveralFilesBesideAnAppend) {
+  ASSERT_TRUE(granted(this->files.append("log", "one\n")));
+  ASSERT_TRUE(granted(this->files.append_and_stage("log", "two\n", {{"a/x.staged", "x"}, {"b/y.staged", "y"}})));
+  EXPECT_EQ(this->content("log"), "one\ntwo\n");
+  EXPECT_EQ(this->content("a/x.staged"), "x");
+  ASSERT_TRUE(granted(this->files.rename(staging_path("b/y"), "b/y")));
+  EXPECT_EQ(this->content("b/y"), "y");
+  ASSERT_TRUE(granted(this->files.stage_together({{"a/x.staged", "x2"}, {"z", "z"}})));
+  EXPECT_EQ(this->content("a/x.staged"), "x2");
+  EXPECT_EQ(this->content("z"), "z");
+}
+
+TYPED_TEST(ControlFolderContract, OfSeveralFilesNoneIsLeftWhereOneIsRefused) {
+  ASSERT_TRUE(granted(this->files.append("log", "one\n")));
+  const std::vector<Staged> several = {{"x.staged", "x"}, {"../y", "y"}};
+  EXPECT_TRUE(refused_with(this->files.stage_together(several), Code::state_persist_failed));
+  EXPECT_TRUE(refused_with(this->files.append_and_stage("log", "two\n", several), Code::state_persist_failed));
+  EXPECT_EQ(this->content("log"), "one\n");
+  EXPECT_EQ(this->content("x.staged"), "(none)");
+}
+
+TYPED_TEST(ControlFolderContract, PublishesOneFileUnderTwoNames) {
+  ASSERT_TRUE(granted(this->files.publish_under_two_names("a/x", "a/x.open", "one")));
+  EXPECT_EQ(this->content("a/x"), "one");
+  EXPECT_EQ(this->content("a/x.open"), "one");
+  ASSERT_TRUE(granted(this->files.publish("a/x", "two")));
+  EXPECT_EQ(this->content("a/x.open"), "one") << "the second name keeps what it was given";
+  this->kind.plant("a/x.open.staged", "left by a crash");
+  ASSERT_TRUE(granted(this->files.publish_under_two_names("a/y", "a/x.open", "three")));
+  EXPECT_EQ(this->content("a/x"), "two");
+  EXPECT_EQ(this->content("a/y"), "three");
+  EXPECT_EQ(this->content("a/x.open"), "three");
+  EXPECT_EQ(this->files.list("a").value(), (Names{"x", "x.open", "y"}));
+}
+
+TYPED_TEST(ControlFolderContract, PlantedLinksAreNoSecondName) {
+  this->kind.plant_link("a/x.open");
+  EXPECT_TRUE(refused_with(this->files.publish_under_two_names("a/x", "a/x.open", "one"), Code::workspace_insecure));
+  EXPECT_EQ(this->content("a/x"), "(none)");
+}
+
 TYPED_TEST(ControlFolderContract, RenamesBetweenFolders) {
   ASSERT_TRUE(granted(this->files.publish("a/x", "x")));
   ASSERT_TRUE(granted(this->files.make_folder("b")));
@@ -283,6 +324,54 @@ TEST(ControlFolderInMemory, APublishIsOldOrNewAfterAnyCrashAndNewOnceItReturned)
                      EXPECT_EQ(left.list("a").value(), (Names{"x"}));
                      EXPECT_TRUE(granted(left.publish("a/x", "again")));
                    });
+}
+
+TEST(ControlFolderInMemory, AnAppendWithFilesBesideItLeavesAllOrNothingWhereAStepFails) {
+  const auto act = [](ControlFolder& files) {
+    return files.append_and_stage("log", "two\n", {{"x.staged", "x"}, {"y.staged", "y"}});
+  };
+  FakeControlFolder counted;
+  ASSERT_TRUE(granted(counted.append("log", "one\n")));
+  const int before = counted.steps();
+  ASSERT_TRUE(granted(act(counted)));
+  for (int step = 1; step <= counted.steps() - before; ++step) {
+    FakeControlFolder files;
+    ASSERT_TRUE(granted(files.append("log", "one\n")));
+    files.fail_at(step, ENOSPC);
+    ASSERT_TRUE(refused_with(act(files), Code::state_persist_failed)) << step;
+    EXPECT_EQ(files.read("log").value().value_or("(none)"), "one\n") << step;
+    EXPECT_FALSE(files.read("x.staged").value().has_value()) << step;
+    EXPECT_FALSE(files.read("y.staged").value().has_value()) << step;
+  }
+}
+
+TEST(ControlFolderInMemory, WhatWasAppendedAndStagedTogetherIsDurableOnceItReturned) {
+  crash_everywhere([](FakeControlFolder& files) { ASSERT_TRUE(granted(files.append("log", "one\n"))); },
+                   [](ControlFolder& files) -> Result<void> {
+                     HF_CHECK(files.append_and_stage("log", "two\n", {{staging_path("x"), "whole"}}));
+                     return files.rename(staging_path("x"), "x");
+                   },
+                   [](ControlFolder& left, bool refused) {
+                     const std::string log = left.read("log").value().value_or("(none)");
+                     const auto file = left.read("x").value();
+                     EXPECT_TRUE(log.starts_with("one\n"));
+                     EXPECT_TRUE(!file || (*file == "whole" && log == "one\ntwo\n")) << log;
+                     if (!refused) { EXPECT_TRUE(file.has_value()); }
+                   });
+}
+
+TEST(ControlFolderInMemory, OfTwoNamesTheFirstIsOldOrNewAndTheSecondIsNotBehindIt) {
+  crash_everywhere(
+      [](FakeControlFolder& files) { ASSERT_TRUE(granted(files.publish_under_two_names("a/x", "a/s", "old old"))); },
+      [](ControlFolder& files) { return files.publish_under_two_names("a/x", "a/s", "new bytes"); },
+      [](ControlFolder& left, bool refused) {
+        const std::string first = left.read("a/x").value().value_or("(none)");
+        const std::string second = left.read("a/s").value().value_or("(none)");
+        EXPECT_TRUE(first == "new bytes" || (refused && first == "old old")) << first;
+        EXPECT_TRUE(second == "new bytes" || second == first) << second;
+        EXPECT_EQ(left.list("a").value(), (Names{"s", "x"}));
+        EXPECT_TRUE(granted(left.publish_under_two_names("a/x", "a/s", "again")));
+      });
 }
 
 TEST(ControlFolderInMemory, AFirstPublishIsAbsentOrWholeAfterAnyCrash) {

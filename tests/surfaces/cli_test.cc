@@ -134,7 +134,7 @@ TEST_F(Program, HelpIsNoErrorAndShowsExamples) {
 }
 
 TEST_F(Program, RefusesWhatALaterReleaseBrings) {
-  for (const char* verb : {"mcp", "guardd", "act", "result", "handoff"}) {
+  for (const char* verb : {"guardd", "act", "result", "handoff"}) {
     const Ran ran = json({verb, "x"});
     EXPECT_EQ(ran.status, 1) << verb;
     EXPECT_EQ(ran.code(), "unsupported_here") << verb;

@@ -178,6 +178,12 @@ Result<void> LocalStore::apply(const std::vector<Change>& changes) {
   return {};
 }
 
+Result<void> LocalStore::publish_staged(const std::string& path) {
+  HF_CHECK(files_.rename(os::staging_path(path), path));
+  HF_FAULT_POINT("store_after_change");
+  return {};
+}
+
 Result<void> LocalStore::commit(const os::TransitionMutex::Held& held, Loaded& state, Batch batch, const Instant& now) {
   if (!batch.grants.empty()) {
     std::vector<std::pair<std::string, Generation>> issued;
@@ -219,15 +225,21 @@ Result<void> LocalStore::commit(const os::TransitionMutex::Held& held, Loaded& s
     HF_CHECK(apply({changes.front()}));
     HF_FAULT_POINT("store_after_resource");
   }
-  if (!events.empty()) {
-    if (auto appended = chain_.append(events, now); !appended.ok()) {
+  // The bytes of a single record are flushed beside the event; its name follows only when the event is durable.
+  std::vector<os::Staged> beside = std::move(batch.beside);
+  const bool staged = !several && !single_end && changes.size() == 1 && changes.front().bytes;
+  if (staged) beside.push_back({os::staging_path(changes.front().path), *changes.front().bytes});
+  if (!events.empty() || !beside.empty()) {
+    if (auto appended = chain_.append(events, now, beside); !appended.ok()) {
       // Nothing of a single change stands yet, but for an end, which load() completes; a batch is replayed.
       if (several && appended.refusal().code() == Code::state_persist_failed) (void)files_.remove(kBatch);
       return std::move(appended).refusal();
     }
   }
   HF_FAULT_POINT("store_after_events");
-  auto applied = apply(single_end ? std::vector<Change>(changes.begin() + 1, changes.end()) : changes);
+  auto applied = staged       ? publish_staged(changes.front().path)
+                 : single_end ? apply({changes.begin() + 1, changes.end()})
+                              : apply(changes);
   if (applied.ok() && several) applied = files_.remove(kBatch);
   // The redo record or the resource stands: the next load makes the rest of it true.
   if (!applied.ok())

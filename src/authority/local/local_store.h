@@ -45,6 +45,7 @@ class LocalStore : public TenancyStore {
   Result<void> finish_ends(Loaded& state, const Instant& now);
   Result<void> remove_record(const std::string& path);
   Result<void> apply(const std::vector<Change>& changes);
+  Result<void> publish_staged(const std::string& path);
   Result<std::vector<Change>> changes_of(const Batch& batch);
 
   Result<Tenancy> tenancy_at(const std::string& path, const std::string& bytes);

@@ -195,13 +195,16 @@ Result<void> GenerationStore::publish(const os::TransitionMutex::Held& held, con
 
 Result<void> GenerationStore::publish_pair(const os::TransitionMutex::Held&, const Counters& counters,
                                            os::NameFlush flush) {
-  if (auto staged = files_.stage(kStaged, store_text(counters)); !staged.ok()) {
+  // The marker's bytes are flushed beside the store's; its name follows only then.
+  const std::string marker = os::staging_path(kMarker);
+  if (auto staged = files_.stage_together({{kStaged, store_text(counters)}, {marker, marker_text(counters)}});
+      !staged.ok()) {
     Refusal refusal = persist_failed(staged.refusal());
     if (refusal.code() == Code::generation_persist_failed) (void)files_.remove(kStaged);
     return refusal;
   }
   HF_FAULT_POINT("generation_after_staged");
-  if (auto marked = files_.publish(kMarker, marker_text(counters)); !marked.ok()) {
+  if (auto marked = files_.rename(marker, kMarker); !marked.ok()) {
     // A marker that reached its name in spite of the failure needs the staged store to be completed by the next open().
     const auto bytes = files_.read(kMarker);
     if (bytes.ok() && *bytes != marker_text(counters)) (void)files_.remove(kStaged);

@@ -41,6 +41,7 @@ struct FakeControlFolder::Steps : ControlSteps {
   Names names;
   Names durable_names;
   int done = 0;
+  int files_read = 0;
   int crash = 0;
   int failure = 0;
   int failure_error = 0;
@@ -105,6 +106,7 @@ struct FakeControlFolder::Steps : ControlSteps {
     const std::scoped_lock lock(mutex);
     std::shared_ptr<Inode> inode;
     if (const int error = find_regular(path, inode); error != 0) return error;
+    ++files_read;
     bytes = inode->bytes.substr(std::min<std::size_t>(static_cast<std::size_t>(offset), inode->bytes.size()));
     return 0;
   }
@@ -168,6 +170,14 @@ struct FakeControlFolder::Steps : ControlSteps {
     names[to] = std::move(inode);
     return 0;
   }
+  int link(const std::string& from, const std::string& to) override {
+    const std::scoped_lock lock(mutex);
+    if (const int error = begin_step(); error != 0) return error;
+    std::shared_ptr<Inode> inode;
+    if (const int error = find_regular(from, inode); error != 0) return error;
+    if (const int error = walk(names, to); error != 0) return error;
+    return names.emplace(to, std::move(inode)).second ? 0 : EEXIST;
+  }
   int unlink(const std::string& path) override {
     const std::scoped_lock lock(mutex);
     if (const int error = begin_step(); error != 0) return error;
@@ -196,6 +206,10 @@ int FakeControlFolder::steps() const {
   const std::scoped_lock lock(steps_->mutex);
   return steps_->done;
 }
+int FakeControlFolder::files_read() const {
+  const std::scoped_lock lock(steps_->mutex);
+  return steps_->files_read;
+}
 void FakeControlFolder::crash_at(int step) {
   const std::scoped_lock lock(steps_->mutex);
   steps_->crash = steps_->done + step;
@@ -213,11 +227,14 @@ bool FakeControlFolder::crashed() const {
 std::unique_ptr<FakeControlFolder> FakeControlFolder::power_cut(Loss loss) const {
   const std::scoped_lock lock(steps_->mutex);
   auto left = std::make_unique<FakeControlFolder>();
+  std::map<const Inode*, std::shared_ptr<Inode>> kept;  // two names of one file stay two names of one file
   for (const auto& [path, inode] : loss == Loss::unflushed_lost ? steps_->durable_names : steps_->names) {
     // std::map has a folder before what is in it, so that a folder that was lost takes its content along.
     if (walk(left->steps_->names, path) != 0) continue;
     const std::string bytes = after_loss(*inode, loss);
-    left->steps_->names[path] = std::make_shared<Inode>(Inode{inode->kind, bytes, bytes});
+    auto& same = kept[inode.get()];
+    if (!same) same = std::make_shared<Inode>(Inode{inode->kind, bytes, bytes});
+    left->steps_->names[path] = same;
   }
   left->steps_->durable_names = left->steps_->names;
   return left;
@@ -249,8 +266,19 @@ Result<std::vector<std::string>> FakeControlFolder::list(const std::string& fold
 Result<void> FakeControlFolder::publish(const std::string& path, std::string_view bytes, NameFlush flush) {
   return folder_->publish(path, bytes, flush);
 }
+Result<void> FakeControlFolder::publish_under_two_names(const std::string& path, const std::string& second,
+                                                        std::string_view bytes) {
+  return folder_->publish_under_two_names(path, second, bytes);
+}
 Result<void> FakeControlFolder::stage(const std::string& path, std::string_view bytes) {
   return folder_->stage(path, bytes);
+}
+Result<void> FakeControlFolder::stage_together(const std::vector<Staged>& files) {
+  return folder_->stage_together(files);
+}
+Result<void> FakeControlFolder::append_and_stage(const std::string& path, std::string_view bytes,
+                                                 const std::vector<Staged>& files) {
+  return folder_->append_and_stage(path, bytes, files);
 }
 Result<void> FakeControlFolder::rename(const std::string& from, const std::string& to, NameFlush flush) {
   return folder_->rename(from, to, flush);

@@ -7,7 +7,7 @@
 // Calling sequence of a crash test: run the act once and read steps(); then for each k from 1 to that number: a fresh
 // fake, crash_at(k), run the act (it is refused), power_cut(loss) for every Loss, open the result and check it.
 //
-// A step is one create, write, flush, rename, unlink, truncate, make folder or folder flush. The k-th step of
+// A step is one create, write, flush, rename, link, unlink, truncate, make folder or folder flush. The k-th step of
 // crash_at(k) is not done (of a write half the bytes are), and everything after it fails, reads too.
 // Threads: safe from several.
 #pragma once
@@ -36,6 +36,7 @@ class FakeControlFolder : public ControlFolder {
   ~FakeControlFolder() override;
 
   int steps() const;                  // done or tried so far
+  int files_read() const;             // so far, each as often as it was
   void crash_at(int step);            // counted from now on: 1 is the next step
   void fail_at(int step, int error);  // that one step fails with this errno; counted from now on
   bool crashed() const;
@@ -50,10 +51,15 @@ class FakeControlFolder : public ControlFolder {
   Result<std::optional<std::uint64_t>> size(const std::string& path) override;
   Result<std::vector<std::string>> list(const std::string& folder) override;
   Result<void> publish(const std::string& path, std::string_view bytes, NameFlush flush = NameFlush::now) override;
+  Result<void> publish_under_two_names(const std::string& path, const std::string& second,
+                                       std::string_view bytes) override;
   Result<void> stage(const std::string& path, std::string_view bytes) override;
+  Result<void> stage_together(const std::vector<Staged>& files) override;
   Result<void> rename(const std::string& from, const std::string& to, NameFlush flush = NameFlush::now) override;
   Result<void> remove(const std::string& path, NameFlush flush = NameFlush::now) override;
   Result<void> append(const std::string& path, std::string_view bytes) override;
+  Result<void> append_and_stage(const std::string& path, std::string_view bytes,
+                                const std::vector<Staged>& files) override;
   Result<void> truncate(const std::string& path, std::uint64_t length) override;
   Result<void> make_folder(const std::string& path) override;
 

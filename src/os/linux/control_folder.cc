@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
+#include <thread>
 
 #include "os/control_steps.h"
 #include "os/linux/open_beneath.h"
@@ -155,6 +157,15 @@ class LinuxControlSteps : public ControlSteps {
     return done == 0 ? 0 : errno;
   }
 
+  int link(const std::string& from, const std::string& to) override {
+    os::Opened source = folder_of(from);
+    if (source.error != 0) return source.error;
+    os::Opened target = folder_of(to);
+    if (target.error != 0) return target.error;
+    const int done = ::linkat(source.handle.fd(), leaf_of(from).c_str(), target.handle.fd(), leaf_of(to).c_str(), 0);
+    return done == 0 ? 0 : errno;
+  }
+
   int unlink(const std::string& path) override {
     os::Opened parent = folder_of(path);
     if (parent.error != 0) return parent.error;
@@ -165,6 +176,25 @@ class LinuxControlSteps : public ControlSteps {
     os::Opened opened = open_beneath(squad_, folder, O_RDONLY | O_DIRECTORY);
     if (opened.error != 0) return opened.error;
     return retried([&] { return ::fsync(opened.handle.fd()); });
+  }
+
+  // Threads, because fdatasync has no other form that does not wait; where none can be had, one after another.
+  int flush_together(const std::vector<Writer*>& writers) override {
+    std::vector<int> errors(writers.size(), 0);
+    const auto flush = [&](std::size_t at) { errors[at] = writers[at]->flush(); };
+    {
+      std::vector<std::jthread> threads;
+      std::size_t at = 0;
+      try {
+        threads.reserve(writers.size());
+        for (; at + 1 < writers.size(); ++at) threads.emplace_back(flush, at);
+      } catch (const std::exception&) {}
+      for (; at < writers.size(); ++at) flush(at);
+    }
+    for (const int error : errors) {
+      if (error != 0) return error;
+    }
+    return 0;
   }
 
  private:
