@@ -1,0 +1,120 @@
+#include "receivers/postgres/session.h"
+
+#include <cstdlib>
+
+#include "base/json.h"
+
+namespace holdfast::receivers::postgres {
+namespace {
+
+// Object identifiers of built-in types, from pg_type.dat.
+constexpr Oid kBytea = 17;
+constexpr Oid kInt8 = 20;
+constexpr Oid kInt2 = 21;
+constexpr Oid kInt4 = 23;
+constexpr Oid kFloat4 = 700;
+constexpr Oid kFloat8 = 701;
+
+struct TextForm {
+  std::optional<std::string> operator()(const Null&) const { return std::nullopt; }
+  std::optional<std::string> operator()(std::int64_t number) const { return std::to_string(number); }
+  std::optional<std::string> operator()(double number) const { return Json(number).dump(); }
+  std::optional<std::string> operator()(const std::string& text) const { return text; }
+  std::optional<std::string> operator()(const Blob& blob) const {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string text = "\\x";
+    for (const char one : blob.bytes) {
+      const auto byte = static_cast<unsigned char>(one);
+      text += kDigits[byte >> 4U];
+      text += kDigits[byte & 15U];
+    }
+    return text;
+  }
+};
+
+Blob blob_of(const char* text) {
+  std::size_t size = 0;
+  unsigned char* bytes = PQunescapeBytea(reinterpret_cast<const unsigned char*>(text), &size);
+  Blob blob;
+  if (bytes != nullptr) blob.bytes.assign(reinterpret_cast<const char*>(bytes), size);
+  PQfreemem(bytes);
+  return blob;
+}
+
+}  // namespace
+
+std::string as_identifier(const std::string& identifier) {
+  std::string text = "\"";
+  for (const char one : identifier) {
+    if (one == '"') text += '"';
+    text += one;
+  }
+  return text + '"';
+}
+
+int Rows::affected() const { return std::atoi(PQcmdTuples(result_.get())); }
+
+Value Rows::value(int column) const {
+  if (PQgetisnull(result_.get(), 0, column) == 1) return Null{};
+  const std::string held = text(column);
+  switch (PQftype(result_.get(), column)) {
+    case kInt2:
+    case kInt4:
+    case kInt8: return static_cast<std::int64_t>(std::strtoll(held.c_str(), nullptr, 10));
+    case kFloat4:
+    case kFloat8: return std::strtod(held.c_str(), nullptr);
+    case kBytea: return blob_of(held.c_str());
+    default: return held;
+  }
+}
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& connection) {
+  std::unique_ptr<Session> session(new Session(PQconnectdb(connection.c_str())));
+  if (!session->is_connected()) return session->refusal("connect", "");
+  PQsetNoticeProcessor(
+      session->connection_.get(), [](void*, const char*) {}, nullptr);
+  PQsetClientEncoding(session->connection_.get(), "UTF8");
+  return session;
+}
+
+Refusal Session::refusal(const std::string& doing, const char* sqlstate) const {
+  return Refusal(
+      Code::receiver_unreachable,
+      "receiver_unreachable: PostgreSQL could not " + doing + ": " + printable(PQerrorMessage(connection_.get())),
+      Json{{"sqlstate", sqlstate}});
+}
+
+Result<void> Session::make_ready() {
+  if (PQstatus(connection_.get()) == CONNECTION_OK && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return {};
+  return connect_again();
+}
+
+Result<void> Session::connect_again() {
+  PQreset(connection_.get());
+  if (!is_connected()) return refusal("connect again", "");
+  PQsetClientEncoding(connection_.get(), "UTF8");
+  return {};
+}
+
+Result<Rows> Session::run(const std::string& sql, const std::vector<Value>& parameters) {
+  std::vector<std::optional<std::string>> texts;
+  texts.reserve(parameters.size());
+  for (const Value& value : parameters) texts.push_back(std::visit(TextForm{}, value));
+  std::vector<const char*> values;
+  for (const auto& text : texts) {
+    // A NUL would end the text before its end, without a word.
+    if (text && text->find('\0') != std::string::npos) {
+      return Refusal(Code::request_malformed, "request_malformed: PostgreSQL holds no text with a NUL");
+    }
+    values.push_back(text ? text->c_str() : nullptr);
+  }
+  PGresult* result = PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                  values.data(), nullptr, nullptr, 0);
+  Rows rows(result);
+  const ExecStatusType status = PQresultStatus(result);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return rows;
+  const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  return refusal("run `" + sql.substr(0, 40) + "`", sqlstate == nullptr ? "" : sqlstate);
+}
+
+}  // namespace holdfast::receivers::postgres

@@ -1,0 +1,125 @@
+// What a receiver says of a database that it cannot reach, and of a commit that was never answered.
+#include <gtest/gtest.h>
+#include <libpq-fe.h>
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "receivers/postgres/postgres_receiver.h"
+#include "receivers/sqlite/sqlite_receiver.h"
+#include "support/private_postgres.h"
+#include "support/refused_with.h"
+#include "support/temporary_folder.h"
+
+namespace holdfast::receivers {
+namespace {
+
+using support::granted;
+using support::refused_with;
+
+const std::string kResource = "session://rows.records/accounts";
+const std::string kPaid =
+    dump_canonical(Json{{"key", {{"id", {{"integer", "7"}}}}}, {"set", {{"state", {{"text", "paid"}}}}}});
+
+Command paid(const std::string& id) {
+  return {id,           kResource,        "act", "reversible", "ada", "task", 5, 1, {"ws-1", "local"}, "1",
+          std::nullopt, sha256_hex(kPaid)};
+}
+
+Current at_mark(std::uint64_t mark) {
+  Current current;
+  current.issuer = {"ws-1", "local"};
+  current.workspace_mark = Generation{mark};
+  return current;
+}
+
+Json rows(Json where) {
+  where.update({{"table", "accounts"}, {"key_columns", {"id"}}, {"version_column", "version"}});
+  return where;
+}
+
+TEST(SqliteReceiver, IsUnreachableWhereAnotherFileBearsItsDatabasesName) {
+  const support::TemporaryFolder folder;
+  const auto make = [&](const std::string& name) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(folder.at(name).c_str(), &database), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database,
+                           "CREATE TABLE accounts(id INTEGER PRIMARY KEY, version INTEGER, state TEXT);"
+                           "INSERT INTO accounts VALUES(7,1,'new')",
+                           nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(database);
+  };
+  make("rows.db");
+  make("other.db");
+  const auto receiver = open_sqlite_receiver(rows(Json{{"database", folder.at("rows.db")}}));
+  ASSERT_TRUE(granted(receiver));
+  ASSERT_TRUE(granted(make_mark(**receiver, kResource, Generation{5})));
+  ASSERT_EQ(std::rename(folder.at("other.db").c_str(), folder.at("rows.db").c_str()), 0);
+  EXPECT_TRUE(refused_with(deliver(**receiver, paid("op-1").to_json(), kPaid, at_mark(5)), Code::receiver_unreachable));
+  EXPECT_TRUE(
+      refused_with(open_sqlite_receiver(rows(Json{{"database", folder.at("absent.db")}})), Code::receiver_unreachable));
+  EXPECT_FALSE(folder.exists("absent.db")) << "nothing is made where nothing was";
+}
+
+class PostgresAlone : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(server_.is_ready()) << server_.why_not();
+    run("CREATE TABLE accounts(id bigint PRIMARY KEY, version bigint NOT NULL, state text)");
+    run("INSERT INTO accounts VALUES(7,1,'new')");
+    auto opened = open_postgres_receiver(rows(Json{{"connection", server_.connection()}}));
+    ASSERT_TRUE(granted(opened));
+    receiver_ = std::move(*opened);
+    ASSERT_TRUE(granted(make_mark(*receiver_, kResource, Generation{5})));
+  }
+  std::string run(const std::string& sql) {
+    PGconn* connection = PQconnectdb(server_.connection().c_str());
+    PGresult* result = PQexec(connection, sql.c_str());
+    const std::string value = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "";
+    PQclear(result);
+    PQfinish(connection);
+    return value;
+  }
+  support::PrivatePostgres server_;
+  std::unique_ptr<Receiver> receiver_;
+};
+
+TEST_F(PostgresAlone, IsUnreachableWhileItsServerIsGoneAndGoesOnAfterwards) {
+  server_.crash_and_restart();
+  ASSERT_TRUE(server_.is_ready()) << server_.why_not();
+  const auto delivery = deliver(*receiver_, paid("op-1").to_json(), kPaid, at_mark(5));
+  ASSERT_TRUE(granted(delivery));
+  EXPECT_EQ(delivery->decision.decision, "accepted");
+  EXPECT_TRUE(refused_with(open_postgres_receiver(rows(Json{{"connection", "host=/nowhere connect_timeout=2"}})),
+                           Code::receiver_unreachable));
+}
+
+// B58: the own write whose answer was lost. The same command asked again tells what became of it.
+TEST_F(PostgresAlone, SaysThatACommitsOutcomeIsUnknownAndTellsItWhenAskedAgain) {
+  run("CREATE FUNCTION linger() RETURNS trigger AS $$ BEGIN PERFORM pg_sleep(30); RETURN NULL; END $$ LANGUAGE "
+      "plpgsql");
+  run("CREATE CONSTRAINT TRIGGER lingers AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE "
+      "FUNCTION linger()");
+  std::thread killer([&] {
+    const std::string committing = "state='active' AND query='COMMIT'";
+    while (run("SELECT count(*) FROM pg_stat_activity WHERE " + committing) != "1") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " + committing);
+  });
+  const auto lost = deliver(*receiver_, paid("op-1").to_json(), kPaid, at_mark(5));
+  killer.join();
+  EXPECT_TRUE(refused_with(lost, Code::receiver_outcome_unknown));
+  run("DROP TRIGGER lingers ON accounts");
+  const auto again = deliver(*receiver_, paid("op-1").to_json(), kPaid, at_mark(5));
+  ASSERT_TRUE(granted(again));
+  EXPECT_EQ(run("SELECT version FROM accounts"), "2") << "once, whichever it was";
+}
+
+}  // namespace
+}  // namespace holdfast::receivers
