@@ -231,7 +231,8 @@ Result<Json> acquire_now(Context& context, const AcquireRequest& request, const 
 // A place in the queue for as long as it lives.
 class Turn {
  public:
-  Turn(WaitQueue& queue, const std::vector<Scope>& scopes) : queue_(queue), place_(queue.enter(scopes)) {}
+  Turn(WaitQueue& queue, const std::vector<Scope>& scopes, std::uint64_t number)
+      : queue_(queue), place_(queue.enter(scopes, number)) {}
   ~Turn() { queue_.leave(place_, granted_); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -260,7 +261,7 @@ Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Cal
   static constexpr std::int64_t kLookMs = 1000;
   const auto began = steady_clock::now();
   const auto give_up = began + std::chrono::seconds(request.wait_seconds);
-  Turn turn(context.waiting, request.scopes);
+  Turn turn(context.waiting, request.scopes, caller.queue_place);
   request.place = turn.place();
   Json told;
   Json holders = Json::array();
@@ -269,6 +270,10 @@ Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Cal
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(give_up - steady_clock::now()).count();
     const bool may_try =
         context.waiting.wait(turn.place(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kLookMs)));
+    if (context.waiting.is_suspended()) {
+      return Refusal(Code::handoff_in_progress, "another image takes over, and the place in the queue goes on",
+                     Json{{"queue_place", turn.place()->number}});
+    }
     if (context.waiting.is_closed()) return Refusal(Code::server_unreachable, "the server is ending");
     if (caller.is_gone && caller.is_gone()) return Refusal(Code::server_answer_lost, "the one who waited is gone");
     last = steady_clock::now() >= give_up;

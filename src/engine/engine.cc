@@ -12,6 +12,7 @@
 #include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/evidence_export.h"
+#include "engine/handover.h"
 #include "engine/heartbeat.h"
 #include "engine/listing.h"
 #include "engine/observing.h"
@@ -128,6 +129,7 @@ bool is_recorded(Code code) {
                                       Code::state_unreadable,
                                       Code::control_epoch_rolled_back,
                                       Code::content_unreadable,
+                                      Code::handoff_in_progress,
                                       Code::workspace_permission_denied};
   const std::string_view name = facts_of(code).name;
   return !name.starts_with("scope_") && std::find(kNot.begin(), kNot.end(), code) == kNot.end();
@@ -237,6 +239,29 @@ Result<Json> Engine::transfer_holder(const std::vector<std::string>& scopes, con
   return engine::transfer_holder(*state_->context, scopes, Holder{true, process, session});
 }
 
+void Engine::suspend_waiting() { state_->context->waiting.suspend(); }
+void Engine::resume_waiting() { state_->context->waiting.resume(); }
+std::size_t Engine::waiting_count() const { return state_->context->waiting.count(); }
+Result<std::vector<std::string>> Engine::begin_handover() { return engine::begin_handover(*state_->context); }
+Result<void> Engine::share_guards(const std::shared_ptr<Successor>& successor) {
+  return engine::share_guards(*state_->context, successor);
+}
+Json Engine::guards_stand_by() { return engine::guards_stand_by(*state_->context); }
+void Engine::guards_answer_again() { engine::guards_answer_again(*state_->context); }
+Result<void> Engine::begin_guard(GuardedPlace place) { return engine::begin_guard(*state_->context, std::move(place)); }
+Result<bool> Engine::offer_object(const std::string& scope, os::Handle object, const std::string& temporary_name,
+                                  bool leased) {
+  return engine::offer_object(*state_->context, scope, std::move(object), temporary_name, leased);
+}
+void Engine::settle_object(const std::string& scope, bool taken) {
+  engine::settle_object(*state_->context, scope, taken);
+}
+Result<void> Engine::learn(const Json& states) { return engine::learn(*state_->context, states); }
+void Engine::guards_answer() { engine::guards_answer(*state_->context); }
+Result<Json> Engine::take_over(const os::ProcessIdentity& process, const std::string& session) {
+  return engine::take_over(*state_->context, Holder{true, process, session});
+}
+
 void Engine::end_waiting() { state_->context->waiting.close(); }
 
 void Engine::shut_down() {
@@ -248,6 +273,14 @@ void Engine::shut_down() {
     }
   }
   context.guard_table.clear();
+}
+
+// The guards go first: what is still to be recorded then is bytes that diverted writers left, and no lease is marked by
+// a guard that knows less than the one that answers now.
+void Engine::withdraw() {
+  Context& context = *state_->context;
+  context.guard_table.clear();
+  shut_down();
 }
 
 }  // namespace holdfast

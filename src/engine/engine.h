@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/successor.h"
 #include "holdfast/result.h"
 #include "os/handle.h"
 #include "os/process.h"
@@ -40,6 +41,9 @@ struct Caller {
   bool is_bridge = false;       // the lease names this process as its client, and outlives it
   // Whether it is still there to be answered; asked while it waits. Empty: it is.
   std::function<bool()> is_gone = {};
+  // The place in the queue that this request had under another image, or before a handoff that came to nothing; 0:
+  // none.
+  std::uint64_t queue_place = 0;
 };
 
 // What long work says on its way: {"done":BYTES} of a write, {"waiting":{"place","holders","waited_seconds"}} of an
@@ -89,10 +93,29 @@ class Engine {
   // Server mode, for a handoff: these tenancies name the successor from now on, all or none (engine/transfer.h).
   Result<Json> transfer_holder(const std::vector<std::string>& scopes, const os::ProcessIdentity& process,
                                const std::string& session);
+  // Server mode, for a handoff; while it lasts no request runs and nobody calls tick(). engine/handover.h says in which
+  // order. Those who wait are sent back with handoff_in_progress (details.queue_place) until resume_waiting().
+  void suspend_waiting();
+  void resume_waiting();
+  std::size_t waiting_count() const;
+  Result<std::vector<std::string>> begin_handover();
+  Result<void> share_guards(const std::shared_ptr<Successor>& successor);
+  Json guards_stand_by();
+  void guards_answer_again();
+  Result<void> begin_guard(GuardedPlace place);
+  Result<bool> offer_object(const std::string& scope, os::Handle object, const std::string& temporary_name,
+                            bool leased);
+  void settle_object(const std::string& scope, bool taken);
+  Result<void> learn(const Json& states);
+  void guards_answer();
+  // The tenancies that name this other image, which is gone, name this process from now on.
+  Result<Json> take_over(const os::ProcessIdentity& process, const std::string& session);
   // Nobody waits any longer: those who do are refused with server_unreachable. Before shut_down().
   void end_waiting();
   // Ends the guards; tenancies stay.
   void shut_down();
+  // The same where another image guards already: its records are left alone.
+  void withdraw();
 
   // `init`: makes .squad where it is missing. {"workspace","created","workspace_id"}
   static Result<Json> initialise(const std::string& root, const Json& arguments);

@@ -14,12 +14,16 @@ bool any_overlap(const std::vector<Scope>& some, const std::vector<Scope>& other
 
 }  // namespace
 
-WaitQueue::Place WaitQueue::enter(std::vector<Scope> scopes) {
+WaitQueue::Place WaitQueue::enter(std::vector<Scope> scopes, std::uint64_t number) {
   auto waiter = std::make_shared<Waiter>();
   waiter->scopes = std::move(scopes);
   waiter->woken = true;  // the first try is its own affair
   const std::scoped_lock lock(mutex_);
-  waiting_.push_back(waiter);
+  waiter->number = number != 0 ? number : last_number_ + 1;
+  last_number_ = std::max(last_number_, waiter->number);
+  const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
+                                   [&](const Place& other) { return other->number > waiter->number; });
+  waiting_.insert(behind, waiter);
   return waiter;
 }
 
@@ -52,10 +56,32 @@ void WaitQueue::freed(const Scope& scope) {
 
 bool WaitQueue::wait(const Place& place, int limit_ms) {
   std::unique_lock lock(mutex_);
-  place->changed.wait_for(lock, std::chrono::milliseconds(limit_ms), [&] { return place->woken || closed_; });
-  if (closed_ || !place->woken) return false;
+  place->changed.wait_for(lock, std::chrono::milliseconds(limit_ms),
+                          [&] { return place->woken || closed_ || suspended_; });
+  if (closed_ || suspended_ || !place->woken) return false;
   place->woken = false;
   return true;
+}
+
+void WaitQueue::suspend() {
+  const std::scoped_lock lock(mutex_);
+  suspended_ = true;
+  for (const Place& waiter : waiting_) waiter->changed.notify_all();
+}
+
+void WaitQueue::resume() {
+  const std::scoped_lock lock(mutex_);
+  suspended_ = false;
+}
+
+bool WaitQueue::is_suspended() const {
+  const std::scoped_lock lock(mutex_);
+  return suspended_;
+}
+
+std::size_t WaitQueue::count() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_.size();
 }
 
 void WaitQueue::close() {

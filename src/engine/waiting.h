@@ -9,6 +9,7 @@
 // Source: field reports B124 (one wake-up), B126 (several scopes).
 #pragma once
 #include <condition_variable>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,13 +23,15 @@ namespace holdfast::engine {
 class WaitQueue {
  public:
   struct Waiter {
+    std::uint64_t number = 0;  // its place: smaller came earlier
     std::vector<Scope> scopes;
     bool woken = false;
     std::condition_variable changed;
   };
   using Place = std::shared_ptr<Waiter>;
 
-  Place enter(std::vector<Scope> scopes);
+  // `number`: the place that it had before a handoff; 0: behind everybody.
+  Place enter(std::vector<Scope> scopes, std::uint64_t number = 0);
   // granted: what it waited for is held now, so nobody else is woken.
   void leave(const Place& place, bool granted);
   // How many wait before `place` (nullptr: before somebody who comes now) for something that overlaps one of `scopes`.
@@ -36,6 +39,11 @@ class WaitQueue {
   void freed(const Scope& scope);
   // true: it is this one's turn to try. false: the limit came first, or the queue was closed.
   bool wait(const Place& place, int limit_ms);
+  // While another image takes over: everybody who waits leaves, and may come back at the same place.
+  void suspend();
+  void resume();
+  bool is_suspended() const;
+  std::size_t count() const;
   // Everybody goes: the server ends.
   void close();
   bool is_closed() const;
@@ -46,6 +54,8 @@ class WaitQueue {
 
   mutable std::mutex mutex_;
   std::list<Place> waiting_;
+  std::uint64_t last_number_ = 0;
+  bool suspended_ = false;
   bool closed_ = false;
 };
 

@@ -66,5 +66,29 @@ TEST(WaitQueue, ClosedItKeepsNobody) {
   EXPECT_TRUE(queue.is_closed());
 }
 
+TEST(WaitQueue, SendsEverybodyBackWhileAnotherImageTakesOverAndKnowsTheirPlacesAgain) {
+  WaitQueue queue;
+  const auto first = enter(queue, {"a"});
+  const auto second = enter(queue, {"a"});
+  queue.suspend();
+  EXPECT_TRUE(queue.is_suspended());
+  EXPECT_FALSE(queue.wait(first, 60'000)) << "at once, not after the limit";
+  queue.leave(first, false);
+  queue.leave(second, false);
+  EXPECT_EQ(queue.count(), 0U);
+
+  WaitQueue next;
+  const auto newcomer = enter(next, {"a"});
+  EXPECT_EQ(newcomer->number, 1U);
+  next.leave(newcomer, false);
+  const auto second_again = next.enter({scope("a")}, second->number);
+  const auto first_again = next.enter({scope("a")}, first->number);
+  const auto behind = next.enter({scope("a")});
+  EXPECT_EQ(next.before(first_again, first_again->scopes), 0U);
+  EXPECT_EQ(next.before(second_again, second_again->scopes), 1U);
+  EXPECT_EQ(next.before(behind, behind->scopes), 2U);
+  EXPECT_GT(behind->number, second->number);
+}
+
 }  // namespace
 }  // namespace holdfast::engine

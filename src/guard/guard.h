@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "guard/overlap.h"
 #include "holdfast/result.h"
 #include "os/file.h"
 #include "os/handle.h"
@@ -148,6 +149,8 @@ class Guard {
   virtual Result<Verified> verify(const os::Identity& published) = 0;
   // The guard takes what bears the name now as what it guards (after reconciliation), without writing anything.
   virtual Result<void> adopt_current() = 0;
+  // The other guard of the same file while a server hands over.
+  virtual Overlap& overlap() = 0;
 };
 
 // All guards of one server process: the break handler and the watch.
@@ -167,6 +170,8 @@ class Guards {
   // G and P on an existing file, or P alone on an absent destination. Never refuses for lack of enforcement: the
   // enforcement says what holds and why not more. Refuses where the object cannot be opened at all.
   virtual Result<std::unique_ptr<Guard>> take(Target target) = 0;
+  // A guard that follows another process's (guard/overlap.h): it holds nothing until it is told of an object.
+  virtual Result<std::unique_ptr<Guard>> take_beside(Target target, const Json& state) = 0;
   // Observations since the last call, oldest first; blocks up to limit_ms for the first one.
   virtual std::vector<Observation> wait_for_observations(int limit_ms) = 0;
   // The same without taking any: whoever records them takes them under the transition, so that no act on the scope

@@ -16,6 +16,7 @@
 
 #include "holdfast/result.h"
 #include "os/handle.h"
+#include "os/wake_signal.h"
 
 namespace holdfast::os {
 
@@ -43,6 +44,10 @@ class Connection {
   bool wait_until_gone(int limit_ms) const;
   bool wait_for_input(int limit_ms) const;  // until receive() would begin at once; false at the limit
   bool has_input() const;                   // receive() would begin at once (with a frame or with the end)
+  // The same without a limit; false where `call` is raised.
+  bool wait_for_input_unless(const WakeSignal& call) const;
+  // A connection that another process accepted: who is at its other end is what the kernel noted then.
+  static Connection taken_over(Handle socket);
   const Peer& peer() const { return peer_; }
   const Handle& socket() const { return socket_; }
   void shut_down();  // wakes a thread that waits in receive()
@@ -56,9 +61,14 @@ class Listener {
  public:
   // Replaces a socket that a dead server left; the caller holds servers/server.lock exclusively.
   static Result<std::unique_ptr<Listener>> open(const Handle& squad);
+  // The listening socket of a server that hands over, which holds the name; nothing changes by it.
+  static Result<std::unique_ptr<Listener>> taken_over(const Handle& squad, Handle socket);
   ~Listener();
-  // Waits for a connection; nullopt after close(), or at the time limit (ms; -1: none).
-  Result<std::optional<Connection>> accept(int limit_ms);
+  // Waits for a connection; nullopt after close(), while `call` is raised, or at the time limit (ms; -1: none).
+  Result<std::optional<Connection>> accept(int limit_ms, const WakeSignal* call = nullptr);
+  const Handle& socket() const;
+  // From now on whoever connects sees this process at the other end.
+  void answer_as_this_process();
   void close();
   void remove();  // takes the socket's name away
 

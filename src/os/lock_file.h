@@ -22,6 +22,8 @@ class LockFile {
   static Result<LockFile> open(const Handle& folder, const std::string& name);
   // For looking only (is_held_by_another, read_note): nullopt where the file is missing, and it stays missing.
   static Result<std::optional<LockFile>> open_existing(const Handle& folder, const std::string& name);
+  // A lock that another process handed over with its open description: it is held without a gap.
+  static LockFile taken_over(Handle handle) { return LockFile(std::move(handle)); }
 
   // true: held from now until unlock() or destruction. false: somebody else holds it.
   Result<bool> try_lock(LockMode mode);

@@ -1,11 +1,15 @@
 #include "server/client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/json.h"
 #include "base/piece.h"
+#include "lease/liveness.h"
+#include "os/control_folder.h"
 #include "os/process.h"
 #include "server/exchange.h"
 #include "server/server_lock.h"
@@ -147,6 +151,41 @@ std::vector<Json> keys_granted_now(const Json& answer) {
                         {"started_at", record.value("started_at", "")}});
   }
   return keys;
+}
+
+namespace {
+
+bool answers(const os::WorkspaceFolder& folder) {
+  auto connection = os::connect_to_server(folder.squad);
+  return connection.ok() && call_server(*connection, Json{{"verb", "leases"}, {"arguments", Json::object()}}).ok();
+}
+
+}  // namespace
+
+Result<Json> ask_for_handoff(const os::WorkspaceFolder& folder) {
+  static constexpr std::chrono::seconds kSuccessorLimit{10};
+  HF_TRY(const auto files, os::open_control_folder(folder.squad));
+  HF_TRY(os::Connection connection, os::connect_to_server(folder.squad));
+  const Json before = living_server(folder.squad, *files);
+  auto answer = call_server(connection, Json{{"verb", "handoff"}, {"arguments", {{"build", HOLDFAST_VERSION}}}});
+  if (answer.ok() || answer.refusal().code() != Code::server_answer_lost) return answer;
+  // It died on its way out, or before anything was handed over: whether somebody serves in its place, tells.
+  const auto give_up = std::chrono::steady_clock::now() + kSuccessorLimit;
+  const Json pid = before.value("pid", Json());
+  while (std::chrono::steady_clock::now() < give_up) {
+    const Json now = server_lives(folder.squad) ? living_server(folder.squad, *files) : Json();
+    // What has a record may still be on its way to serving; what answers serves.
+    if (now.is_object() && now.value("pid", Json()) != pid && answers(folder)) {
+      return Json{{"ready", true},
+                  {"pid", now["pid"]},
+                  {"session", now["session"]},
+                  {"workspace", printable(folder.root_path)},
+                  {"replaced", pid}};
+    }
+    if (now.is_null()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return answer;
 }
 
 bool server_lives(const os::Handle& squad) {

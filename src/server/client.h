@@ -18,6 +18,7 @@
 #include "os/handle.h"
 #include "os/local_socket.h"
 #include "os/lock_file.h"
+#include "os/workspace_folder.h"
 
 namespace holdfast {
 
@@ -30,6 +31,11 @@ Result<Json> call_server(os::Connection& connection, const Json& request, Conten
 // Of an acquire's answer, the KEYS of each lease that it granted, as `release` takes them; not of those that were held
 // already. For whoever has to give back what nobody was told of.
 std::vector<Json> keys_granted_now(const Json& answer);
+
+// `serve --replace`: the server that lives hands over to the program that this process runs (docs/formats/handoff.md).
+// The ready line of the one that serves now, with "replaced", also where the one before ended before it could say so.
+// Errors: those of server/handoff.h; server_unreachable where none answers.
+Result<Json> ask_for_handoff(const os::WorkspaceFolder& folder);
 
 // Whether a server holds this workspace: servers/server.lock is held exclusively. Takes nothing, makes nothing.
 bool server_lives(const os::Handle& squad);

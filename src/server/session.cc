@@ -66,38 +66,79 @@ class SentContent : public ContentSource {
 
 class Session {
  public:
-  Session(os::Connection& connection, const Service& service) : connection_(connection), service_(service) {}
+  Session(Client& client, const Service& service)
+      : client_(client), connection_(client.connection), service_(service) {}
 
-  void run() {
+  SessionEnd run() {
     // The peer's pid was taken when it connected. Where it cannot be looked at (another pid namespace), the identity
     // stays without a pid, and nothing will be concluded from it.
     if (auto process = os::process_of_pid(connection_.peer().pid)) process_ = std::move(*process);
     for (;;) {
-      auto request = receive_document(connection_);
-      if (!request) {
-        if (request.refusal().code() == Code::request_malformed) answer(std::move(request).refusal());
-        return;
+      if (!client_.read) {
+        if (service_.wait_for_request() == Pass::moved) return SessionEnd::moved;
+        auto request = receive_document(connection_);
+        if (!request) {
+          if (request.refusal().code() == Code::request_malformed) answer(std::move(request).refusal());
+          return SessionEnd::closed;
+        }
+        if (!request->has_value()) return SessionEnd::closed;
+        client_.read = ReadRequest{std::move(**request), 0};
       }
-      if (!request->has_value() || !handle(**request)) return;
+      if (text_member(client_.read->document, "verb") == "handoff") {
+        if (!hand_over()) return SessionEnd::closed;
+        continue;
+      }
+      switch (service_.begin_request()) {
+        case Pass::moved: return SessionEnd::moved;
+        case Pass::ending: answer(Refusal(Code::server_unreachable, "the server is ending")); return SessionEnd::closed;
+        case Pass::go: break;
+      }
+      if (!handle()) return SessionEnd::closed;
     }
   }
 
  private:
   // false: the connection ends.
-  bool handle(const Json& request) {
+  bool handle() {
+    const ReadRequest read = std::move(*client_.read);
+    client_.read.reset();
+    const Json& request = read.document;
     const std::string verb = text_member(request, "verb");
     SentContent content(connection_);
     const bool with_content = takes_content(verb);
-    if (!service_.begin_request()) {
-      answer(Refusal(Code::server_unreachable, "the server is ending"));
-      return false;
-    }
+    queue_place_ = read.queue_place;
+    const auto began = std::chrono::steady_clock::now();
     const Result<Json> outcome = perform(verb, request, with_content ? &content : nullptr);
+    if (!outcome.ok() && outcome.refusal().code() == Code::handoff_in_progress) {
+      client_.read = waiting_on(request, outcome.refusal(), began);
+      service_.end_request(read.queue_place != 0);
+      return true;
+    }
     const bool sent = answer(outcome);
     if (!sent && verb == "acquire" && outcome.ok()) give_back(request, *outcome);
-    service_.end_request();
+    service_.end_request(read.queue_place != 0);
     if (sent && verb == "stop") service_.stop();
     return sent && (!with_content || content.drain());
+  }
+
+  // An acquire that waited when a handoff began waits on, here or in the other image, for the rest of its time.
+  static ReadRequest waiting_on(Json request, const Refusal& sent_back, std::chrono::steady_clock::time_point began) {
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - began).count();
+    Json& arguments = request["arguments"];
+    const auto seconds = exact_u64(arguments.value("wait_seconds", Json())).value_or(0);
+    const auto passed = static_cast<std::uint64_t>(waited);
+    arguments["wait_seconds"] = std::to_string(seconds > passed ? seconds - passed : 1);
+    return ReadRequest{std::move(request), exact_u64(sent_back.details().value("queue_place", Json())).value_or(0)};
+  }
+
+  // false: the connection ends.
+  bool hand_over() {
+    client_.read.reset();
+    const Result<Json> outcome = service_.hand_over(process_);
+    const bool sent = answer(outcome);
+    if (outcome.ok()) service_.stop();
+    return sent && !outcome.ok();
   }
 
   Result<Json> perform(const std::string& verb, const Json& request, ContentSource* content) {
@@ -114,9 +155,11 @@ class Session {
     }
     const Json client = request.value("client", Json::object());
     const auto says = [&](const char* what) { return client.is_object() && client.value(what, Json()) == Json(true); };
-    const Caller caller{.process = process_, .bound = says("bound"), .is_bridge = says("bridge"), .is_gone = [this] {
-                          return connection_.peer_is_gone();
-                        }};
+    const Caller caller{.process = process_,
+                        .bound = says("bound"),
+                        .is_bridge = says("bridge"),
+                        .is_gone = [this] { return connection_.peer_is_gone(); },
+                        .queue_place = queue_place_};
     // One request must not end the server, and the guards with it.
     try {
       return service_.engine.perform(Json{{"verb", verb}, {"arguments", arguments}}, caller, content,
@@ -147,14 +190,16 @@ class Session {
     return send_document(connection_, result ? *result : result.refusal().to_json()).ok();
   }
 
+  Client& client_;
   os::Connection& connection_;
   const Service& service_;
   os::ProcessIdentity process_;
+  std::uint64_t queue_place_ = 0;
   std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
-void run_session(os::Connection& connection, const Service& service) { Session(connection, service).run(); }
+SessionEnd run_session(Client& client, const Service& service) { return Session(client, service).run(); }
 
 }  // namespace holdfast::server

@@ -184,6 +184,12 @@ Child spawn_as(const std::string& role, const std::vector<std::string>& argument
 RegisterRole::RegisterRole(const std::string& name, Role role) { roles()[name] = std::move(role); }
 
 int run_role(int argc, char** argv) {
+  // Started as the new image of a server (PROGRAM --workspace ROOT adopt NUMBER): a test plays one that is none.
+  if (argc == 5 && std::string(argv[3]) == "adopt") {
+    const char* played = std::getenv("HOLDFAST_PLAYED_IMAGE");
+    const auto image = roles().find(played == nullptr ? "" : played);
+    return image == roles().end() ? 97 : image->second({argv[2], argv[4]});
+  }
   const std::string first = argc > 1 ? argv[1] : "";
   if (!first.starts_with("--as=")) return -1;
   const auto role = roles().find(first.substr(5));

@@ -7,6 +7,8 @@
 //   const RegisterRole kHolder("holder", [](const std::vector<std::string>& arguments) { …; return 0; });
 //   Child holder = spawn_as("holder", {folder.path()});     // runs `PROGRAM --as=holder FOLDER`
 //
+// Where a server that hands over starts this program as its new image, the role that HOLDFAST_PLAYED_IMAGE names runs.
+//
 // support/main.cc runs the role instead of the tests. A role speaks by stdout, one line at a time (say()), and a test
 // waits for such a line instead of sleeping. The destructor kills and reaps.
 #pragma once

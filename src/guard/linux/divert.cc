@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "guard/linux/guarded_file.h"
 #include "guard/linux/identical_copy.h"
+#include "guard/linux/offered.h"
 #include "guard/linux/place.h"
 
 namespace holdfast::guard {
@@ -99,6 +100,7 @@ GuardedFile::Divert GuardedFile::exchange_with_twin(os::Handle twin, steady_cloc
   const auto twin_facts = os::facts_of_open(twin);
   if (!twin_facts.ok()) return Divert::failed;
   const std::string temporary = ".holdfast-" + random_hex(8) + ".divert";
+  Offered offered(*this, twin, temporary);
   if (const int error = give_name(twin, target_.parent, temporary); error != 0) {
     break_problem_ = publish_refusal("linkat", error).message();
     return Divert::failed;
@@ -112,6 +114,7 @@ GuardedFile::Divert GuardedFile::exchange_with_twin(os::Handle twin, steady_cloc
     return error == ENOENT ? Divert::name_gone : Divert::failed;
   }
   name.keep();
+  offered.taken();
 
   const os::Identity old_identity = expected_.identity;
   const LeaseState after = lease_state(object_);

@@ -169,6 +169,8 @@ void GuardedFile::end(const std::string& reason) {
   ended_ = true;
   report_summed_diverts();
   release_retired();
+  next_.reset();
+  follower_.reset();
   const os::Facts expected = expected_;
   let_go_of_object();
   expected_.identity = expected.identity;
@@ -182,7 +184,7 @@ void GuardedFile::end(const std::string& reason) {
 GuardedFile::Attention GuardedFile::attend() {
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (!lock) return Attention::again_soon;
-  if (ended_) return Attention::done;
+  if (ended_ || stands_by_) return Attention::done;
   const Break now = settle_break();
   look();
   settle_retired();

@@ -12,8 +12,9 @@
 //   I2  a lease is dropped only when its object no longer bears the name, or the loss has been recorded
 //   I3  no name is taken from an object whose bytes are neither identical to the guarded ones nor handed out
 //   I4  the token stays the same only while nobody else could write the bytes at the name
+//   I5  where stands_by_, no name is changed and no writer let in by this guard: another process's does that
 // Functions of the private part are called with turn_ held. Files: guarded_file.cc (taking, answering), look.cc
-// (comparing), divert.cc (breaks), exchange.cc (replacing).
+// (comparing), divert.cc (breaks), exchange.cc (replacing), overlap.cc (beside another process's guard).
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -53,6 +54,19 @@ class GuardedFile {
   Result<Verified> verify(const os::Identity& published);
   Result<void> adopt_current();
 
+  // overlap.cc: two guards of two processes on one file (guard/overlap.h)
+  static Result<std::shared_ptr<GuardedFile>> take_beside(std::shared_ptr<Shared> shared, Target target,
+                                                          const Json& state);
+  Overlap::Place place() const { return {target_.parent, target_.leaf, target_.relative}; }
+  Json state() const;
+  Result<void> share(std::shared_ptr<Follower> follower);
+  Json stand_by();
+  void answer_again();
+  Result<bool> prepare(os::Handle object, const std::string& temporary_name, bool leased);
+  void settle(bool taken);
+  Result<void> learn(const Json& state);
+  void answer();
+
  private:
   GuardedFile(std::shared_ptr<Shared> shared, Target target);
 
@@ -67,6 +81,13 @@ class GuardedFile {
   void follow(os::Handle object, bool leased);
   void let_go_of_object();
   Enforcement enforcement_now() const;
+
+  // overlap.cc
+  class Offered;
+  Json state_now() const;
+  Result<void> know(const Json& state);
+  void follow_next();
+  void settle_what_was_left();
 
   // look.cc
   void look();
@@ -126,6 +147,18 @@ class GuardedFile {
   mutable std::uint64_t token_ = 1;
   int folder_watch_ = Watches::kNone;
   int object_watch_ = Watches::kNone;
+
+  // While a server hands over: the other side, or, on that side, the object that may bear the name next.
+  struct NextObject {
+    os::Handle object;
+    os::Identity identity;
+    std::string temporary_name;
+    bool leased = false;
+  };
+  std::shared_ptr<Follower> follower_;
+  bool follower_has_object_ = false;
+  bool stands_by_ = false;  // the other side answers
+  std::optional<NextObject> next_;
 
   // Of the last exchange, until its displaced object has been dropped; its lease still keeps writers waiting.
   std::optional<os::Handle> retired_;

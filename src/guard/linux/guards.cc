@@ -46,9 +46,30 @@ class LeaseGuard : public Guard {
   Result<void> drop_displaced(const Exchanged& exchanged) override { return file_->drop_displaced(exchanged); }
   Result<Verified> verify(const os::Identity& published) override { return file_->verify(published); }
   Result<void> adopt_current() override { return file_->adopt_current(); }
+  Overlap& overlap() override { return overlap_; }
 
  private:
+  class FileOverlap : public Overlap {
+   public:
+    explicit FileOverlap(std::shared_ptr<GuardedFile> file) : file_(std::move(file)) {}
+    Place place() const override { return file_->place(); }
+    Json state() const override { return file_->state(); }
+    Result<void> share(std::shared_ptr<Follower> follower) override { return file_->share(std::move(follower)); }
+    Json stand_by() override { return file_->stand_by(); }
+    void answer_again() override { file_->answer_again(); }
+    Result<bool> prepare(os::Handle object, const std::string& temporary_name, bool leased) override {
+      return file_->prepare(std::move(object), temporary_name, leased);
+    }
+    void settle(bool taken) override { file_->settle(taken); }
+    Result<void> learn(const Json& state) override { return file_->learn(state); }
+    void answer() override { file_->answer(); }
+
+   private:
+    std::shared_ptr<GuardedFile> file_;
+  };
+
   std::shared_ptr<GuardedFile> file_;
+  FileOverlap overlap_{file_};
 };
 
 class LeaseGuards : public Guards {
@@ -62,6 +83,10 @@ class LeaseGuards : public Guards {
 
   Result<std::unique_ptr<Guard>> take(Target target) override {
     HF_TRY(std::shared_ptr<GuardedFile> file, GuardedFile::take(shared_, std::move(target)));
+    return std::unique_ptr<Guard>(std::make_unique<LeaseGuard>(std::move(file)));
+  }
+  Result<std::unique_ptr<Guard>> take_beside(Target target, const Json& state) override {
+    HF_TRY(auto file, GuardedFile::take_beside(shared_, std::move(target), state));
     return std::unique_ptr<Guard>(std::make_unique<LeaseGuard>(std::move(file)));
   }
   std::vector<Observation> wait_for_observations(int limit_ms) override { return shared_->observations.wait(limit_ms); }

@@ -25,6 +25,7 @@ namespace {
 constexpr char kFolder[] = "servers";
 constexpr char kSocket[] = "server.sock";
 constexpr char kNewSocket[] = "server.sock.new";
+constexpr int kBacklog = 256;
 constexpr std::size_t kHeader = 5;
 // A payload is taken in pieces, so that a peer that only announces a megabyte does not make us hold one.
 constexpr std::size_t kPiece = 64U * 1024U;
@@ -172,6 +173,19 @@ bool Connection::has_input() const {
   return ::poll(&state, 1, 0) == 1;
 }
 
+bool Connection::wait_for_input_unless(const WakeSignal& call) const {
+  for (;;) {
+    pollfd sources[2] = {{socket_.fd(), POLLIN, 0}, {call.handle().fd(), POLLIN, 0}};
+    if (::poll(sources, 2, -1) < 0) continue;
+    return sources[1].revents == 0;
+  }
+}
+
+Connection Connection::taken_over(Handle socket) {
+  const Peer peer = peer_of(socket);
+  return Connection(std::move(socket), peer);
+}
+
 void Connection::shut_down() { ::shutdown(socket_.fd(), SHUT_RDWR); }
 
 struct Listener::State {
@@ -197,7 +211,8 @@ Result<std::unique_ptr<Listener>> Listener::open(const Handle& squad) {
     return socket_refusal("bind", errno);
   }
   const bool ready = ::fstatat(folder, kNewSocket, &state->name, AT_SYMLINK_NOFOLLOW) == 0 &&
-                     ::listen(state->socket.fd(), 256) == 0 && ::renameat(folder, kNewSocket, folder, kSocket) == 0;
+                     ::listen(state->socket.fd(), kBacklog) == 0 &&
+                     ::renameat(folder, kNewSocket, folder, kSocket) == 0;
   if (!ready) {
     const int error = errno;
     ::unlinkat(folder, kNewSocket, 0);
@@ -208,16 +223,38 @@ Result<std::unique_ptr<Listener>> Listener::open(const Handle& squad) {
   return listener;
 }
 
+Result<std::unique_ptr<Listener>> Listener::taken_over(const Handle& squad, Handle socket) {
+  auto state = std::make_unique<State>();
+  HF_TRY(state->folder, open_servers_folder(squad));
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
+    return socket_refusal("take over the listening socket", ENOTSOCK);
+  }
+  if (::fstatat(state->folder.fd(), kSocket, &state->name, AT_SYMLINK_NOFOLLOW) != 0) {
+    return socket_refusal("find the server's socket", errno);
+  }
+  state->socket = std::move(socket);
+  std::unique_ptr<Listener> listener(new Listener());
+  listener->state_ = std::move(state);
+  return listener;
+}
+
 Listener::~Listener() = default;
 
-Result<std::optional<Connection>> Listener::accept(int limit_ms) {
+const Handle& Listener::socket() const { return state_->socket; }
+
+// listen(2) on a socket that listens already renews what SO_PEERCRED tells those who connect from now on.
+void Listener::answer_as_this_process() { (void)::listen(state_->socket.fd(), kBacklog); }
+
+Result<std::optional<Connection>> Listener::accept(int limit_ms, const WakeSignal* call) {
   for (;;) {
     if (state_->closed) return std::optional<Connection>();
-    pollfd ready{state_->socket.fd(), POLLIN, 0};
-    const int count = ::poll(&ready, 1, limit_ms);
+    pollfd ready[2] = {{state_->socket.fd(), POLLIN, 0}, {call == nullptr ? -1 : call->handle().fd(), POLLIN, 0}};
+    const int count = ::poll(ready, 2, limit_ms);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return os_refusal(Code::os_failed, "poll", errno);
-    if (count == 0 || state_->closed) return std::optional<Connection>();
+    if (count == 0 || state_->closed || ready[1].revents != 0) return std::optional<Connection>();
     Handle socket(::accept4(state_->socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED) continue;

@@ -241,13 +241,30 @@ bool Holding::renew(Held& held) {
   return false;
 }
 
+// As the records name it: a server may have handed over to another image since the last renewal.
+Json Holding::holder_now() {
+  const Json& first = held_.front().record;
+  const Json before = first.value("holder", Json::object());
+  const auto engine = open_observer(root_, surroundings_);
+  if (!engine.ok()) return before;
+  const auto listed = (*engine)->perform(Json{{"verb", "leases"}, {"arguments", Json::object()}},
+                                         Caller{.process = os::this_process()});
+  if (!listed.ok()) return before;
+  for (const Json& lease : listed->value("leases", Json::array())) {
+    if (scope_of(lease) == scope_of(first) && lease["generation"] == first["generation"]) {
+      return lease.value("holder", before);
+    }
+  }
+  return before;
+}
+
 // The connection to the server broke: it died, was stopped in order, gave its place to another, or lives on.
 void Holding::after_the_server() {
   const auto folder = os::open_workspace(root_);
   if (!folder.ok()) return lose(folder.refusal().message());
   const auto began = boot_ms();
   const auto patience_ms = std::min(kSoonMs, held_.front().ttl_ms / 6);
-  const Json holder = held_.front().record.value("holder", Json::object());
+  const Json holder = holder_now();
   const auto holder_pid = static_cast<std::int64_t>(exact_u64(holder.value("pid", Json())).value_or(0));
   for (;; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
     // A dying process closes one descriptor after the other: only its death says that what answers now is a successor.

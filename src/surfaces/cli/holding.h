@@ -71,6 +71,7 @@ class Holding {
   bool all_are_listed();
   std::int64_t renew_all();  // ms until the next time
   bool renew(Held& held);
+  Json holder_now();
   void after_the_server();
   Result<void> grant_again(Held& held);
   Result<void> write_lease_file();

@@ -149,6 +149,7 @@ int run_verb(const Invocation& invocation, const Surroundings& surroundings, Out
   if (!root) return output.refuse(root.refusal());
   const std::string_view name = invocation.command->name;
   if (name == "serve") return run_serve(invocation, *root, surroundings, output);
+  if (name == "adopt") return run_adopt(invocation, *root, output);
   if (name == "doctor") return run_doctor(*root, output);
   if (invocation.command->runs_program) return run_program(invocation, *request, *root, surroundings, output);
   if (name == "stop") return answer_with("stop", stop_server(*root), output);
