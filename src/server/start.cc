@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/json.h"
 #include "lease/liveness.h"
 #include "os/background_program.h"
 #include "os/child_process.h"
@@ -41,6 +42,14 @@ Result<os::Connection> connect_or_start_server(const os::WorkspaceFolder& folder
       start_again = steady_clock::now() + kStartAgain;
     }
   }
+}
+
+std::int64_t serving_pid(const os::WorkspaceFolder& folder) {
+  const auto files = os::open_control_folder(folder.squad);
+  if (!files.ok()) return 0;
+  const Json record = living_server(folder.squad, **files);
+  const auto pid = record.is_object() ? exact_u64(record.value("pid", Json())) : std::nullopt;
+  return static_cast<std::int64_t>(pid.value_or(0));
 }
 
 bool ended_in_order(const os::WorkspaceFolder& folder, std::int64_t pid) {

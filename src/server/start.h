@@ -18,6 +18,10 @@ namespace holdfast {
 Result<os::Connection> connect_or_start_server(const os::WorkspaceFolder& folder,
                                                const std::function<void(std::int64_t pid)>& started = {});
 
+// Of the server that lives now, as its record says: a connection outlives a handoff, and its peer is the one before.
+// 0 where there is none.
+std::int64_t serving_pid(const os::WorkspaceFolder& folder);
+
 // How the server with this pid and session ended: in order it takes its liveness record with it.
 bool ended_in_order(const os::WorkspaceFolder& folder, std::int64_t pid);
 

@@ -1,10 +1,10 @@
 #include "server/state.h"
 
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
 #include "base/json.h"
+#include "os/thread.h"
 #include "server/exchange.h"
 #include "server/handoff.h"
 #include "server/session.h"

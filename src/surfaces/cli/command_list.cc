@@ -1,5 +1,7 @@
 #include "surfaces/cli/command_list.h"
 
+#include "surfaces/mcp/fixtures/fixtures.h"
+
 namespace holdfast::cli {
 namespace {
 
@@ -364,6 +366,15 @@ std::vector<Command> evidence_commands() {
   };
 }
 
+namespace {
+
+std::vector<OptionSpec> options_of_a_test_build() {
+  if (mcp::kConformanceFixtures.empty()) return {};
+  return {own(mcp::kConformanceFixtures, "", "what the official conformance suite asks for, too")};
+}
+
+}  // namespace
+
 std::vector<Command> program_commands() {
   return {
       {.name = "doctor",
@@ -398,7 +409,8 @@ std::vector<Command> program_commands() {
        .summary = "speak MCP on standard input and output, for one client; starts a server where none runs",
        .positional = "",
        .options = {},
-       .examples = {"holdfast mcp", "holdfast --workspace /srv/project mcp"}},
+       .examples = {"holdfast mcp", "holdfast --workspace /srv/project mcp"},
+       .hidden_options = options_of_a_test_build()},
       {.name = "stop",
        .verb = "stop",
        .summary = "end the server; leases stay, unenforced",

@@ -35,7 +35,8 @@ struct Command {
   bool mutating = false;  // goes through the server where one lives
   Keys keys = Keys::none;
   bool hidden = false;
-  bool runs_program = false;  // what follows `--` is a program and its arguments
+  std::vector<OptionSpec> hidden_options = {};  // parsed, and shown nowhere
+  bool runs_program = false;                    // what follows `--` is a program and its arguments
 };
 
 const std::vector<Command>& commands();

@@ -106,8 +106,10 @@ class Parser {
       if (option.name == name) return &option;
     }
     if (found_.command == nullptr) return nullptr;
-    for (const OptionSpec& option : found_.command->options) {
-      if (option.name == name) return &option;
+    for (const auto* specs : {&found_.command->options, &found_.command->hidden_options}) {
+      for (const OptionSpec& option : *specs) {
+        if (option.name == name) return &option;
+      }
     }
     return nullptr;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/refused_with.h"
+#include "surfaces/cli/documents.h"
 
 namespace holdfast::cli {
 namespace {
@@ -68,8 +69,7 @@ TEST(CommandLine, TakesTheProgramAfterTwoDashesAsItIs) {
 }
 
 TEST(CommandLine, NamesWhatALaterReleaseBringsWithoutDoingAnything) {
-  for (const Words& words :
-       {Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
+  for (const Words& words : {Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
     EXPECT_TRUE(refused_with(parse_words(words), Code::unsupported_here)) << testing::PrintToString(words);
   }
 }
@@ -114,6 +114,22 @@ TEST(CommandLine, HelpNeedsNothingElse) {
 
 TEST(CommandLine, ALeaseFileStandsForOwnerAndTaskOfAnAcquire) {
   EXPECT_TRUE(granted(parse_words({"acquire", "a", "--lease", "f"})));
+}
+
+// A test build's own options: taken, and in no help, completion or document. A release has none of them
+// (tests/mcp/run release-without-fixtures).
+TEST(CommandTable, ShowsNoHiddenOption) {
+  std::size_t count = 0;
+  for (const Command& command : commands()) {
+    for (const OptionSpec& option : command.hidden_options) {
+      ++count;
+      ASSERT_TRUE(granted(parse_words({std::string(command.name), std::string(option.name)})));
+      EXPECT_EQ(usage_line(command).find(option.name), std::string::npos) << option.name;
+      EXPECT_EQ(cli_document().find(option.name), std::string::npos) << option.name;
+    }
+  }
+  EXPECT_EQ(count, 1U);
+  EXPECT_FALSE(granted(parse_words({"status", "--conformance-fixtures"})));
 }
 
 TEST(CommandTable, IsWhole) {

@@ -18,6 +18,7 @@
 #include "surfaces/cli/request_path.h"
 #include "surfaces/cli/server_verbs.h"
 #include "surfaces/mcp/bridge.h"
+#include "surfaces/mcp/fixtures/fixtures.h"
 
 namespace holdfast::cli {
 namespace {
@@ -70,10 +71,12 @@ int run_version(Output& output) {
 }
 
 int run_mcp(const Invocation& invocation, const Surroundings& surroundings, Output& output) {
+  const auto fixtures = invocation.has(mcp::kConformanceFixtures) ? mcp::conformance_fixtures() : nullptr;
   const auto bridged =
       mcp::run_bridge({.find_root = [&] { return workspace_root(invocation, surroundings); },
                        .current_folder = surroundings.current_folder,
-                       .doctor = [](const std::string& root) { return examine(root, [] { return false; }); }});
+                       .doctor = [](const std::string& root) { return examine(root, [] { return false; }); },
+                       .extension = fixtures.get()});
   if (!bridged.ok()) return output.refuse(bridged.refusal());
   std::_Exit(0);  // its threads may still wait for the server, and nobody for them
 }

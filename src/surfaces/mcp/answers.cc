@@ -2,15 +2,13 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "server/adoption_errors.h"
 #include "surfaces/mcp/conversation.h"
 #include "surfaces/mcp/progress.h"
 #include "surfaces/mcp/resources.h"
 
 namespace holdfast::mcp {
 namespace {
-
-// Positive: the range below -32000 is the protocol's own.
-constexpr int kAdoptionSecretInvalid = 4101;
 
 Problem bad_params(const std::string& why) { return Problem{kInvalidParams, why, Json(), Json()}; }
 
@@ -52,7 +50,7 @@ Problem resource_problem(const Refusal& refusal, const std::string& uri, const F
 
 }  // namespace
 
-Conversation::Outcome Conversation::answer_at_once(const Message& request, const Form& form) {
+Outcome Conversation::answer_at_once(const Message& request, const Form& form) {
   const std::string& method = request.method;
   const auto listing = [&](const char* member, Json list) -> Outcome {
     if (request.params.contains("cursor")) return bad_params("no such cursor: everything is on the first page");
@@ -65,8 +63,8 @@ Conversation::Outcome Conversation::answer_at_once(const Message& request, const
     if (!request.params.contains("secret") || !request.params["secret"].is_string()) {
       return bad_params("secret is missing");
     }
-    return Problem{kAdoptionSecretInvalid, "no handoff is under way on this channel: nothing is adopted", Json(),
-                   Json()};
+    const Json error = adoption_not_expected();
+    return Problem{error["code"], error["message"], error.value("data", Json()), Json()};
   }
   if (form.is_modern && method == "server/discover") {
     return shaped(
@@ -83,7 +81,7 @@ Conversation::Outcome Conversation::answer_at_once(const Message& request, const
   return Problem{kMethodNotFound, "no such method: " + printable(method.substr(0, 200)), Json(), Json()};
 }
 
-Conversation::Outcome Conversation::initialize(const Json& params) {
+Outcome Conversation::initialize(const Json& params) {
   const std::string asked = text_member(params, "protocolVersion");
   if (asked.empty()) return bad_params("protocolVersion is missing");
   for (const char* member : {"capabilities", "clientInfo"}) {
@@ -97,7 +95,7 @@ Conversation::Outcome Conversation::initialize(const Json& params) {
               {"instructions", instructions()}};
 }
 
-Conversation::Outcome Conversation::list_tools(const Json& params, const Form& form) {
+Outcome Conversation::list_tools(const Json& params, const Form& form) {
   if (params.contains("cursor")) return bad_params("no such cursor: everything is on the first page");
   Json list = Json::array();
   for (const Tool& tool : tools()) list.push_back(described(tool, form));
@@ -127,8 +125,8 @@ void Conversation::call_tool(const Message& request, const Form& form, const Ans
   if (!is_told && answer.ok() && tool->name == "lease_acquire") link_.give_back(*answer);
 }
 
-Conversation::Outcome Conversation::read_resource_of(const Json& params, const Form& form, Cancellation& cancellation,
-                                                     std::size_t limit) {
+Outcome Conversation::read_resource_of(const Json& params, const Form& form, Cancellation& cancellation,
+                                       std::size_t limit) {
   const std::string uri = text_member(params, "uri");
   if (uri.empty()) return bad_params("uri is missing");
   auto document = read_resource(link_, uri, cancellation);
@@ -143,7 +141,7 @@ Conversation::Outcome Conversation::read_resource_of(const Json& params, const F
   return shaped(Json{{"contents", contents}}, form, Caching::never);
 }
 
-Conversation::Outcome Conversation::subscribe(const Message& request) {
+Outcome Conversation::subscribe(const Message& request) {
   const std::string uri = text_member(request.params, "uri");
   if (uri.empty()) return bad_params("uri is missing");
   Cancellation never;

@@ -39,7 +39,7 @@ Result<void> run_bridge(const BridgeOptions& options) {
   os::keep_footprint_small();
   ServerLink link(options.find_root, options.current_folder);
   LineWriter writer(out);
-  Conversation conversation(link, writer, options.doctor);
+  Conversation conversation(link, writer, options.doctor, options.extension);
   LineReader reader(in, kLineMax);
   std::string line;
   for (;;) {

@@ -19,6 +19,7 @@ struct BridgeOptions {
   std::function<Result<std::string>()> find_root;
   std::string current_folder;
   Doctor doctor;
+  Extension* extension = nullptr;  // of a test build
 };
 
 Result<void> run_bridge(const BridgeOptions& options);

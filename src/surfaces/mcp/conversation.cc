@@ -65,10 +65,11 @@ struct Conversation::Running {
   bool waits = false;
 };
 
-Conversation::Conversation(ServerLink& link, LineWriter& out, Doctor doctor)
+Conversation::Conversation(ServerLink& link, LineWriter& out, Doctor doctor, Extension* extension)
     : link_(link),
       out_(out),
       doctor_(std::move(doctor)),
+      extension_(extension),
       stream_(std::make_shared<StreamAnswers>(out)),
       watch_(link, [this](const Json& message) { stream_->send(message); }) {}
 
@@ -105,7 +106,8 @@ void Conversation::take(const Item& item, const AnswersPtr& answers, std::size_t
     return;
   }
   const auto& message = std::get<Message>(item);
-  // A response answers nothing that was asked here.
+  // The server itself asks nothing, so that a response answers nothing of its own.
+  if (message.kind == Message::Kind::response && extension_ != nullptr) extension_->take_response(message);
   if (message.kind == Message::Kind::request) take_request(message, answers, bytes);
   if (message.kind == Message::Kind::notification) take_notification(message);
 }
@@ -148,14 +150,19 @@ void Conversation::take_request(const Message& request, const AnswersPtr& answer
   start(request, std::get<Form>(form), answers, bytes);
 }
 
+bool Conversation::is_extended(const Message& request, const Form& form) const {
+  return extension_ != nullptr && extension_->takes(request, form);
+}
+
 void Conversation::start(const Message& request, const Form& form, const AnswersPtr& answers, std::size_t bytes) {
-  const bool asks_server = request.method == "tools/call" || request.method == "resources/read" ||
+  const bool extended = is_extended(request, form);
+  const bool asks_server = extended || request.method == "tools/call" || request.method == "resources/read" ||
                            (!form.is_modern && request.method == "resources/subscribe") ||
                            (form.is_modern && request.method == "subscriptions/listen");
   if (!asks_server) return reply(request, answers, answer_at_once(request, form));
   const auto running = std::make_shared<Running>();
   running->is_stoppable = is_stoppable(request);
-  running->waits = waits_for_others(request);
+  running->waits = extended || waits_for_others(request);
   if (!begin(request, running)) {
     return reply(request, answers, Problem{kInvalidRequest, "a request with this id still runs", Json(), Json()});
   }
@@ -179,7 +186,11 @@ void Conversation::end(const Message& request) {
 
 void Conversation::work(const Message& request, const Form& form, const AnswersPtr& answers, Running& running) {
   try {
-    if (request.method == "tools/call") {
+    if (is_extended(request, form)) {
+      const auto send = [&](const Json& message) { answers->send(message); };
+      Outcome outcome = extension_->answer(request, form, send, running.cancellation);
+      if (!running.cancellation.is_cancelled()) reply(request, answers, std::move(outcome));
+    } else if (request.method == "tools/call") {
       call_tool(request, form, answers, running.cancellation);
     } else if (request.method == "subscriptions/listen") {
       listen(request, answers);
@@ -201,6 +212,7 @@ void Conversation::reply(const Message& request, const AnswersPtr& answers, Outc
     answers->send(problem_message(*problem));
     return;
   }
+  if (extension_ != nullptr) extension_->add_to(request.method, std::get<Json>(outcome));
   const Json message = result_message(request.id, std::move(std::get<Json>(outcome)));
   if (dump_ascii(message).size() < answers->limit()) {
     answers->send(message);

@@ -16,6 +16,7 @@
 
 #include "holdfast/result.h"
 #include "surfaces/mcp/era.h"
+#include "surfaces/mcp/extension.h"
 #include "surfaces/mcp/lines.h"
 #include "surfaces/mcp/message.h"
 #include "surfaces/mcp/server_link.h"
@@ -40,7 +41,7 @@ class Answers {
 
 class Conversation {
  public:
-  Conversation(ServerLink& link, LineWriter& out, Doctor doctor);
+  Conversation(ServerLink& link, LineWriter& out, Doctor doctor, Extension* extension = nullptr);
 
   void take_line(std::string_view line);
   void take_too_long();
@@ -62,8 +63,7 @@ class Conversation {
   bool begin(const Message& request, const std::shared_ptr<Running>& running);
   void end(const Message& request);
 
-  // An answer's body, by method; a Problem has no id yet.
-  using Outcome = std::variant<Json, Problem>;
+  bool is_extended(const Message& request, const Form& form) const;
   Outcome answer_at_once(const Message& request, const Form& form);
   Outcome initialize(const Json& params);
   Outcome list_tools(const Json& params, const Form& form);
@@ -77,6 +77,7 @@ class Conversation {
   ServerLink& link_;
   LineWriter& out_;
   Doctor doctor_;
+  Extension* extension_;  // of a test build, or null
   AnswersPtr stream_;
   std::string negotiated_;  // the legacy revision, empty before initialize; of the reading thread
   Watch watch_;

@@ -87,14 +87,15 @@ Result<os::Connection> ServerLink::connect(const os::WorkspaceFolder& folder, bo
     return Refusal(Code::server_absent, "the server was stopped; its leases stay, unenforced");
   }
   HF_TRY(os::Connection connection, connect_or_start_server(folder));
-  const std::scoped_lock scoped(mutex_);
-  server_pid_ = connection.peer().pid;
   return connection;
 }
 
-void ServerLink::keep(os::Connection connection) {
+// A connection goes on with another image of the server: who serves now is what the records say, not its peer.
+void ServerLink::keep(const os::WorkspaceFolder& folder, os::Connection connection) {
+  const std::int64_t pid = serving_pid(folder);
   const std::scoped_lock scoped(mutex_);
-  if (connection.peer().pid == server_pid_ && idle_.size() < kIdleMax) idle_.push_back(std::move(connection));
+  if (pid != 0) server_pid_ = pid;
+  if (idle_.size() < kIdleMax) idle_.push_back(std::move(connection));
 }
 
 Result<Json> ServerLink::ask_once(os::Connection& connection, const Json& request, const std::string* content,
@@ -121,14 +122,14 @@ Result<Json> ServerLink::ask(const std::string& verb, Json arguments, Repeat rep
       return cancelled_refusal();
     }
     if (answer.ok()) {
-      keep(std::move(connection));
+      keep(folder, std::move(connection));
       return answer;
     }
     const Refusal& refusal = answer.refusal();
     const bool not_begun = refusal.code() == Code::server_unreachable && refusal.effect() == Effect::none;
     const bool lost = refusal.code() == Code::server_answer_lost || refusal.code() == Code::server_unreachable;
     if (!lost) {
-      keep(std::move(connection));
+      keep(folder, std::move(connection));
       return answer;
     }
     if (steady_clock::now() >= give_up || (!not_begun && repeat != Repeat::safe)) return answer;

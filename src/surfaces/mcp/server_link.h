@@ -60,14 +60,14 @@ class ServerLink {
   Result<os::Connection> connect(const os::WorkspaceFolder& folder, bool fresh);
   Result<Json> ask_once(os::Connection& connection, const Json& request, const std::string* content,
                         const ProgressReport& progress);
-  void keep(os::Connection connection);
+  void keep(const os::WorkspaceFolder& folder, os::Connection connection);
 
   FindRoot find_root_;
   std::string current_folder_;
   std::mutex mutex_;  // of what follows
   std::string root_;
   std::vector<os::Connection> idle_;  // at least one is kept: a server with a connection does not leave when idle
-  std::int64_t server_pid_ = 0;       // of the last one that was asked
+  std::int64_t server_pid_ = 0;       // of the one that answered last
 };
 
 }  // namespace holdfast::mcp

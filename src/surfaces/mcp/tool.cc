@@ -111,7 +111,7 @@ Json output_schema(const Tool& tool) {
         {"effect", {{"enum", {"none", "applied", "unknown"}}}},
         {"next", {{"type", "object"}}},
         {"details", {{"type", "object"}}},
-        {"evidence", {{"type", {"string", "null"}}}}}},
+        {"evidence", {{"anyOf", {{{"type", "string"}}, {{"type", "null"}}}}}}}},
       {"required", {"code", "message", "effect", "next", "details"}}};
   Json properties = tool.success;
   properties["error"] = error;

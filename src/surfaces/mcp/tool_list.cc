@@ -37,7 +37,11 @@ const Json kText = {{"type", "string"}};
 const Json kList = {{"type", "array"}, {"items", {{"type", "object"}}}};
 const Json kObject = {{"type", "object"}};
 const Json kCount = {{"type", "integer"}, {"minimum", 0}};
-const Json kNext = {{"type", {"integer", "null"}}};
+// Not a list of types: some clients map a schema onto dialects that know one type only.
+const Json kNext = {{"anyOf", {{{"type", "integer"}}, {{"type", "null"}}}}};
+// Of a write: planned_sha256 is what is on disk now, and the next write's preimage_sha256.
+const Json kPublished = {
+    {"leased_scope", kText}, {"planned_sha256", kText}, {"operation_id", kText}, {"generation", kText}};
 const Json kBoolean = {{"type", "boolean"}};
 
 std::vector<Tool> lease_tools() {
@@ -110,7 +114,7 @@ std::vector<Tool> file_tools() {
        "that the answer does not confirm has not happened. Give preimage_sha256 of what you read.",
        {.destructive = true},
        with_keys(kContent),
-       {{"scope", kText}, {"operation_id", kText}, {"generation", kText}},
+       kPublished,
        run_file_write},
       {"file_edit",
        "Edit a file",
@@ -118,7 +122,7 @@ std::vector<Tool> file_tools() {
        "not found exactly once (edit_no_match, edit_ambiguous).",
        {.destructive = true},
        with_keys(edit),
-       {{"scope", kText}, {"operation_id", kText}, {"generation", kText}},
+       kPublished,
        run_file_edit},
   };
 }
