@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 
 .DEFAULT_GOAL := build
-.PHONY: sanitize run build check bench format lint docs install clean
+.PHONY: sanitize run build check fuzz bench format lint docs install clean
 
 run: build
 	@tools/run-challenge
@@ -23,6 +23,10 @@ check:
 sanitize:
 	@tools/install-packages build check
 	@tools/check asan tsan
+
+fuzz:
+	@tools/install-packages build check
+	@tools/fuzz 600
 
 bench:
 	@tools/install-packages build check

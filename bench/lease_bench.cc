@@ -7,19 +7,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "os/workspace_folder.h"
+#include "ground.h"
 #include "server/client.h"
-#include "support/child.h"
-#include "support/temporary_folder.h"
 
 namespace holdfast {
 namespace {
+
+using bench::Ground;
 
 constexpr std::size_t kKiB = 1024;
 
@@ -36,42 +35,6 @@ class Bytes : public ContentSource {
  private:
   std::size_t left_;
   char fill_;
-};
-
-// One workspace and one server for the whole run.
-class Ground {
- public:
-  static Ground& get() {
-    static Ground ground;
-    return ground;
-  }
-  std::unique_ptr<os::Connection> connect() {
-    auto folder = os::open_workspace(folder_.path());
-    auto connection = os::connect_to_server(folder->squad);
-    return std::make_unique<os::Connection>(std::move(connection).value());
-  }
-  const support::TemporaryFolder& folder() const { return folder_; }
-  long resident_kib() const {
-    std::ifstream status("/proc/" + std::to_string(server_->pid()) + "/status");
-    for (std::string word; status >> word;) {
-      if (word == "VmRSS:") {
-        long kib = 0;
-        status >> kib;
-        return kib;
-      }
-    }
-    return 0;
-  }
-
- private:
-  Ground() {
-    support::spawn({HOLDFAST_PROGRAM, "--workspace", folder_.path(), "init"}).wait();
-    server_ =
-        std::make_unique<support::Child>(support::spawn({HOLDFAST_PROGRAM, "--workspace", folder_.path(), "serve"}));
-    server_->read_line();
-  }
-  support::TemporaryFolder folder_;
-  std::unique_ptr<support::Child> server_;
 };
 
 Json ask(os::Connection& connection, const std::string& verb, Json arguments, ContentSource* content = nullptr) {
@@ -227,7 +190,8 @@ void acquire_release_cycle(benchmark::State& state) {
     const Json lease = acquire(*connection, scope, name);
     ask(*connection, "release", keys_of(lease, scope));
   }
-  if (state.thread_index() == 0) state.counters["server_rss_kib"] = static_cast<double>(Ground::get().resident_kib());
+  if (state.thread_index() == 0)
+    state.counters["server_rss_kib"] = static_cast<double>(Ground::get().server_resident_kib());
 }
 BENCHMARK(acquire_release_cycle)->Threads(1)->UseRealTime()->Unit(benchmark::kMicrosecond);
 BENCHMARK(acquire_release_cycle)->Threads(16)->UseRealTime()->Unit(benchmark::kMicrosecond);
@@ -245,7 +209,7 @@ void guarded_replacement(benchmark::State& state) {
     ask(*connection, "write", keys_of(lease, scope), &content);
   }
   ask(*connection, "release", keys_of(lease, scope));
-  state.counters["server_rss_kib"] = static_cast<double>(Ground::get().resident_kib());
+  state.counters["server_rss_kib"] = static_cast<double>(Ground::get().server_resident_kib());
 }
 BENCHMARK(guarded_replacement)
     ->Arg(4 << 10)

@@ -19,9 +19,10 @@ std::vector<std::pair<std::string, Generation>> guards_without_tenancy(Context& 
                                                                        const std::vector<Tenancy>& tenancies) {
   std::vector<std::pair<std::string, Generation>> left;
   for (const auto& [scope, entry] : context.guard_table.all()) {
-    const bool held = std::any_of(tenancies.begin(), tenancies.end(), [&](const Tenancy& tenancy) {
+    const auto is_its = [&scope = scope, &entry = entry](const Tenancy& tenancy) {
       return tenancy.generation == entry.generation && tenancy.scope.full() == scope;
-    });
+    };
+    const bool held = std::any_of(tenancies.begin(), tenancies.end(), is_its);
     if (!held) left.emplace_back(scope, entry.generation);
   }
   return left;

@@ -30,7 +30,11 @@ Result<std::size_t> read_some(const Handle& stream, char* into, std::size_t size
 // All of them, however slowly the reader takes them.
 Result<void> write_stream(const Handle& stream, std::string_view bytes, Code code);
 
-// Of a pipe, how many bytes wait in it to be read; 0 where that cannot be told.
+// Waits until nobody can write to `input` any more or nobody can read from `output` any more: pipes and sockets. A file
+// never says so, and the call then does not return.
+void wait_until_abandoned(const Handle& input, const Handle& output);
+// Of a pipe or a socket, how much of what was written waits to be read (of a socket counted in the memory that it
+// takes: it falls with each whole piece that is read); 0 where that cannot be told.
 std::size_t bytes_unread(const Handle& pipe);
 // Standard output for this holder alone: descriptor 1 leads to standard error from here on, so that whatever else
 // writes to it, a child too, does not mix with what is written here (field report M20).

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -76,9 +77,19 @@ Result<void> write_stream(const Handle& stream, std::string_view bytes, Code cod
   return {};
 }
 
+void wait_until_abandoned(const Handle& input, const Handle& output) {
+  // Without events to ask for, poll() reports the hang-up alone; what waits to be read does not wake it.
+  struct pollfd ends[2] = {{input.fd(), 0, 0}, {output.fd(), 0, 0}};
+  while (::poll(ends, 2, -1) <= 0) {}
+}
+
 std::size_t bytes_unread(const Handle& pipe) {
+  struct stat found {};
+  // Of a socket, FIONREAD would tell what came from the other side.
+  const bool is_socket = ::fstat(pipe.fd(), &found) == 0 && S_ISSOCK(found.st_mode);
   int count = 0;
-  return ::ioctl(pipe.fd(), FIONREAD, &count) == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
+  const int asked = ::ioctl(pipe.fd(), is_socket ? TIOCOUTQ : FIONREAD, &count);
+  return asked == 0 && count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 
 Result<Handle> take_standard_output() {

@@ -33,17 +33,18 @@ Json tool_result(const Json& document, bool is_error, const Form& form) {
   return result;
 }
 
-// A refusal whose details would not fit keeps everything else.
+// A refusal that would not fit loses its details; what is left of a message that is too long itself still says why.
 Json refusal_document(const Refusal& refusal, std::size_t limit) {
   Json document = refusal.to_json();
   if (reply_size(document) > limit) document["error"]["details"] = Json{{"shortened", true}};
+  if (reply_size(document) > limit) document["error"]["message"] = refusal.message().substr(0, kProblemTextMax);
   return document;
 }
 
 Problem resource_problem(const Refusal& refusal, const std::string& uri, const Form& form) {
   if (refusal.code() == Code::not_found) {
     return Problem{form.is_modern ? kInvalidParams : kResourceNotFound, "Resource not found",
-                   Json{{"uri", printable(uri)}}, Json()};
+                   Json{{"uri", printable(uri.substr(0, 1000))}}, Json()};
   }
   return Problem{kInternalError, refusal.message(), refusal.to_json(), Json()};
 }
@@ -107,9 +108,11 @@ void Conversation::call_tool(const Message& request, const Form& form, const Ans
   const std::string name = text_member(request.params, "name");
   const Tool* tool = find_tool(name);
   const Json arguments = request.params.value("arguments", Json::object());
-  if (tool == nullptr) return reply(request, answers, bad_params("no such tool: " + printable(name.substr(0, 200))));
-  if (!arguments.is_object()) return reply(request, answers, bad_params("arguments is no object"));
-  Progress progress(request.params, [&](const Json& message) { answers->send(message); });
+  const auto refuse = [&](const std::string& why) { static_cast<void>(reply(request, answers, bad_params(why))); };
+  if (tool == nullptr) return refuse("no such tool: " + printable(name.substr(0, 200)));
+  if (!arguments.is_object()) return refuse("arguments is no object");
+  // Not through `answers`: the answer to a batch is no place for what is to be seen before it.
+  Progress progress(request.params, [&](const Json& message) { stream_->send(message); });
   const ProgressReport report = progress.report();
   const auto run = [&]() -> Result<Json> {
     HF_CHECK(check_arguments(*tool, arguments));
@@ -118,9 +121,7 @@ void Conversation::call_tool(const Message& request, const Form& form, const Ans
   const Result<Json> answer = run();
   if (cancellation.is_cancelled()) return;
   const Json document = answer.ok() ? *answer : refusal_document(answer.refusal(), answers->limit());
-  const Json result = shaped(tool_result(document, !answer.ok(), form), form, Caching::none);
-  const Json message = result_message(request.id, result);
-  const bool is_told = answers->send(message);
+  const bool is_told = reply(request, answers, shaped(tool_result(document, !answer.ok(), form), form, Caching::none));
   // A lease that nobody was told of would be nobody's until its deadline.
   if (!is_told && answer.ok() && tool->name == "lease_acquire") link_.give_back(*answer);
 }
@@ -151,12 +152,14 @@ Outcome Conversation::subscribe(const Message& request) {
   return Json::object();
 }
 
-void Conversation::listen(const Message& request, const AnswersPtr& answers) {
+void Conversation::listen(const Message& request, const AnswersPtr& answers, const Cancellation& cancellation) {
   const Json filter = request.params.value("notifications", Json());
   const Json wanted = filter.is_object() ? filter.value("resourceSubscriptions", Json::array()) : Json();
   const bool is_filter =
       wanted.is_array() && std::all_of(wanted.begin(), wanted.end(), [](const Json& uri) { return uri.is_string(); });
-  if (!is_filter) { return reply(request, answers, bad_params("notifications is no filter of a subscription")); }
+  if (!is_filter) {
+    return static_cast<void>(reply(request, answers, bad_params("notifications is no filter of a subscription")));
+  }
   // Lists of tools and resources never change within a process: only what can happen is agreed to.
   std::vector<std::string> uris;
   for (const Json& uri : wanted) {
@@ -165,11 +168,14 @@ void Conversation::listen(const Message& request, const AnswersPtr& answers) {
   }
   Json agreed = Json::object();
   if (!uris.empty()) agreed["resourceSubscriptions"] = uris;
-  watch_.listen(request.id, uris, [&] {
+  const bool is_new = watch_.listen(request.id, uris, [&] {
     stream_->send(notification_message(
         "notifications/subscriptions/acknowledged",
         Json{{"_meta", {{"io.modelcontextprotocol/subscriptionId", request.id}}}, {"notifications", agreed}}));
   });
+  if (!is_new) return static_cast<void>(reply(request, answers, Problem{kInvalidRequest, kIdInUse, Json(), Json()}));
+  // cancel() sets this before it looks for the subscription: one of the two sees the other.
+  if (cancellation.is_cancelled()) watch_.stop_listening(request.id);
 }
 
 }  // namespace holdfast::mcp

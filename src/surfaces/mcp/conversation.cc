@@ -119,7 +119,6 @@ void Conversation::take_notification(const Message& notification) {
 }
 
 void Conversation::cancel(const Json& id) {
-  watch_.stop_listening(id);
   std::shared_ptr<Running> running;
   {
     const std::scoped_lock scoped(mutex_);
@@ -127,6 +126,7 @@ void Conversation::cancel(const Json& id) {
     if (found != running_.end()) running = found->second;
   }
   if (running && running->is_stoppable) running->cancellation.cancel();
+  watch_.stop_listening(id);
 }
 
 void Conversation::withdraw_waiting() {
@@ -146,7 +146,10 @@ void Conversation::end_subscriptions() {
 
 void Conversation::take_request(const Message& request, const AnswersPtr& answers, std::size_t bytes) {
   const auto form = form_of(request, negotiated_);
-  if (const Problem* problem = std::get_if<Problem>(&form)) { return reply(request, answers, *problem); }
+  if (const Problem* problem = std::get_if<Problem>(&form)) {
+    static_cast<void>(reply(request, answers, *problem));
+    return;
+  }
   start(request, std::get<Form>(form), answers, bytes);
 }
 
@@ -159,12 +162,12 @@ void Conversation::start(const Message& request, const Form& form, const Answers
   const bool asks_server = extended || request.method == "tools/call" || request.method == "resources/read" ||
                            (!form.is_modern && request.method == "resources/subscribe") ||
                            (form.is_modern && request.method == "subscriptions/listen");
-  if (!asks_server) return reply(request, answers, answer_at_once(request, form));
+  if (!asks_server) return static_cast<void>(reply(request, answers, answer_at_once(request, form)));
   const auto running = std::make_shared<Running>();
   running->is_stoppable = is_stoppable(request);
   running->waits = extended || waits_for_others(request);
   if (!begin(request, running)) {
-    return reply(request, answers, Problem{kInvalidRequest, "a request with this id still runs", Json(), Json()});
+    return static_cast<void>(reply(request, answers, Problem{kInvalidRequest, kIdInUse, Json(), Json()}));
   }
   // The last to let go of `answers` sends a batch: the task, not the one that hands it over.
   const auto task = [this, request, form, answers, running] { work(request, form, answers, *running); };
@@ -193,7 +196,7 @@ void Conversation::work(const Message& request, const Form& form, const AnswersP
     } else if (request.method == "tools/call") {
       call_tool(request, form, answers, running.cancellation);
     } else if (request.method == "subscriptions/listen") {
-      listen(request, answers);
+      listen(request, answers, running.cancellation);
     } else {
       Outcome outcome = request.method == "resources/read"
                             ? read_resource_of(request.params, form, running.cancellation, answers->limit())
@@ -206,19 +209,16 @@ void Conversation::work(const Message& request, const Form& form, const AnswersP
   end(request);
 }
 
-void Conversation::reply(const Message& request, const AnswersPtr& answers, Outcome outcome) {
+bool Conversation::reply(const Message& request, const AnswersPtr& answers, Outcome outcome) {
   if (auto* problem = std::get_if<Problem>(&outcome)) {
     problem->id = request.id;
-    answers->send(problem_message(*problem));
-    return;
+    return answers->send(problem_message(*problem));
   }
   if (extension_ != nullptr) extension_->add_to(request.method, std::get<Json>(outcome));
   const Json message = result_message(request.id, std::move(std::get<Json>(outcome)));
-  if (dump_ascii(message).size() < answers->limit()) {
-    answers->send(message);
-  } else {
-    answers->send(problem_message({kInternalError, "the answer is longer than a reply may be", Json(), request.id}));
-  }
+  if (dump_ascii(message).size() < answers->limit()) return answers->send(message);
+  answers->send(problem_message({kInternalError, "the answer is longer than a reply may be", Json(), request.id}));
+  return false;
 }
 
 }  // namespace holdfast::mcp

@@ -28,6 +28,7 @@ namespace holdfast::mcp {
 
 constexpr std::size_t kLineMax = 8U << 20U;
 constexpr std::size_t kReplyMax = 1U << 20U;
+constexpr const char* kIdInUse = "a request with this id still runs";
 
 using Doctor = std::function<Result<Json>(const std::string& root)>;
 
@@ -71,8 +72,9 @@ class Conversation {
   void call_tool(const Message& request, const Form& form, const AnswersPtr& answers, Cancellation& cancellation);
   Outcome read_resource_of(const Json& params, const Form& form, Cancellation& cancellation, std::size_t limit);
   Outcome subscribe(const Message& request);
-  void listen(const Message& request, const AnswersPtr& answers);
-  void reply(const Message& request, const AnswersPtr& answers, Outcome outcome);
+  void listen(const Message& request, const AnswersPtr& answers, const Cancellation& cancellation);
+  // false: this outcome went to nobody, because nobody reads any more or it was longer than a reply may be.
+  bool reply(const Message& request, const AnswersPtr& answers, Outcome outcome);
 
   ServerLink& link_;
   LineWriter& out_;

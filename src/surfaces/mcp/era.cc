@@ -22,7 +22,7 @@ std::variant<Form, Problem> modern_form(const Json& meta) {
   const std::string version = meta[kVersionKey].get<std::string>();
   if (version != kModern) {
     return Problem{kUnsupportedVersion, "Unsupported protocol version",
-                   Json{{"supported", {kModern}}, {"requested", version}}, Json()};
+                   Json{{"supported", {kModern}}, {"requested", version.substr(0, 200)}}, Json()};
   }
   if (!meta.contains(kCapabilitiesKey) || !meta[kCapabilitiesKey].is_object()) {
     return missing(std::string("_meta has no ") + kCapabilitiesKey);

@@ -5,7 +5,9 @@
 namespace holdfast::mcp {
 namespace {
 
-bool is_id(const Json& value) { return value.is_string() || value.is_number_integer(); }
+bool is_id(const Json& value) {
+  return value.is_number_integer() || (value.is_string() && value.get_ref<const std::string&>().size() <= kIdMax);
+}
 
 // The only "id" on the top level of a text that is refused as a whole (a duplicate key, too deep, a number too large),
 // or null. Nothing else of such a text is looked at.
@@ -92,7 +94,7 @@ Item read_message(const Json& value) {
   Message message;
   message.method = value["method"].get<std::string>();
   if (value.contains("id")) {
-    if (id.is_null()) return invalid("the id is neither a string nor an integer");
+    if (id.is_null()) return invalid("the id is neither a string of at most 256 bytes nor an integer");
     message.kind = Message::Kind::request;
     message.id = id;
   }
@@ -126,8 +128,11 @@ Json result_message(const Json& id, Json result) {
 }
 
 Json problem_message(const Problem& problem) {
-  Json error = {{"code", problem.code}, {"message", problem.message}};
-  if (!problem.data.is_null()) error["data"] = problem.data;
+  Json error = {{"code", problem.code}, {"message", problem.message.substr(0, kProblemTextMax)}};
+  if (!problem.data.is_null()) {
+    const bool is_short = dump_ascii(problem.data).size() <= kProblemDataMax;
+    error["data"] = is_short ? problem.data : Json{{"shortened", true}};
+  }
   Json message = {{"jsonrpc", "2.0"}, {"error", std::move(error)}};
   if (!problem.id.is_null()) message["id"] = problem.id;
   return message;

@@ -2,7 +2,8 @@
 //
 // parse_line looks at form only: jsonrpc, id, method, params, one result or error. What a method means comes later.
 // Promises: a line that is none is a Problem with the code that JSON-RPC names, and with the id where one can be read
-// without doubt, so that whoever sent it is not left waiting; ids come back as they were, a string as a string.
+// without doubt, so that whoever sent it is not left waiting; ids come back as they were, a string as a string; what a
+// Problem quotes of the line is cut, so that the line which tells it is short however long that one was.
 // Does not promise: that a batch is legal; that depends on what was negotiated.
 // Threads: pure functions. Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, "Messages".
 #pragma once
@@ -15,6 +16,10 @@
 #include "holdfast/refusal.h"
 
 namespace holdfast::mcp {
+
+constexpr std::size_t kIdMax = 256;  // bytes of an id that is a string: each answer carries it
+constexpr std::size_t kProblemTextMax = 1000;
+constexpr std::size_t kProblemDataMax = 16U << 10U;
 
 constexpr int kParseError = -32700;
 constexpr int kInvalidRequest = -32600;

@@ -25,7 +25,9 @@ Progress::Progress(const Json& params, std::function<void(const Json&)> send) : 
   const Json meta = params.value("_meta", Json::object());
   if (!meta.is_object()) return;
   const Json token = meta.value("progressToken", Json());
-  if (token.is_string() || token.is_number_integer()) token_ = token;
+  // A token goes out with each notification: one that is longer than an id may be is none.
+  const bool is_text = token.is_string() && token.get_ref<const std::string&>().size() <= kIdMax;
+  if (is_text || token.is_number_integer()) token_ = token;
 }
 
 ProgressReport Progress::report() {

@@ -18,7 +18,7 @@ Json schema_of(const ArgumentSpec& spec) {
                  {{{"type", "string"}, {"pattern", "^(0|[1-9][0-9]*)$"}},
                   {{"type", "integer"}, {"minimum", 0}, {"maximum", kDoubleMax}}}}};
       break;
-    case ArgumentKind::whole_number: schema = {{"type", "integer"}, {"minimum", 0}}; break;
+    case ArgumentKind::whole_number: schema = {{"type", "integer"}, {"minimum", 0}, {"maximum", kDoubleMax}}; break;
     case ArgumentKind::seconds: schema = {{"type", "integer"}, {"minimum", 1}}; break;
     case ArgumentKind::boolean: schema = {{"type", "boolean"}}; break;
     case ArgumentKind::text_list:
@@ -125,8 +125,8 @@ Result<void> check_arguments(const Tool& tool, const Json& arguments) {
     const auto spec = std::find_if(tool.arguments.begin(), tool.arguments.end(),
                                    [&, &named = name](const ArgumentSpec& one) { return one.name == named; });
     if (spec == tool.arguments.end()) {
-      return Refusal(Code::usage, printable(name) + " is no argument of " + std::string(tool.name),
-                     Json{{"argument", printable(name)}})
+      const std::string shown = printable(name.substr(0, 200));
+      return Refusal(Code::usage, shown + " is no argument of " + std::string(tool.name), Json{{"argument", shown}})
           .with_hint("see the tool's input schema");
     }
     HF_CHECK(check_value(*spec, value));
@@ -138,7 +138,7 @@ Result<void> check_arguments(const Tool& tool, const Json& arguments) {
 }
 
 std::size_t reply_size(const Json& document) {
-  constexpr std::size_t kAround = 1024;  // the frame of JSON-RPC and of the tool result
+  constexpr std::size_t kAround = 2048;  // the frame of JSON-RPC and of the tool result; an id, escaped
   const std::string text = dump_ascii(document);
   const auto escaped = std::count_if(text.begin(), text.end(), [](char one) { return one == '"' || one == '\\'; });
   return 2 * text.size() + static_cast<std::size_t>(escaped) + kAround;

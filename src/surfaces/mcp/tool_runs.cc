@@ -120,12 +120,13 @@ Result<Json> run_lease_acquire(const ToolCall& call) {
   if (call.arguments.contains("scope")) request["scopes"] = Json::array({call.arguments["scope"]});
   take_ttl(call, request);
   HF_TRY(Json answer, ask(call, "acquire", std::move(request), Repeat::safe));
-  if (reply_size(answer) > call.reply_limit) {
-    for (Json& record : answer["leases"]) record = shortened(record);
-    answer.erase("granted_scopes");
-    answer["shortened"] = true;
-  }
-  return answer;
+  if (reply_size(answer) <= call.reply_limit) return answer;
+  Json shorter = answer;
+  for (Json& record : shorter["leases"]) record = shortened(record);
+  shorter["shortened"] = true;
+  if (reply_size(shorter) <= call.reply_limit) return shorter;
+  call.link.give_back(answer);
+  return wrong("the leases on so many scopes do not fit into one reply: ask for fewer at once");
 }
 
 Result<Json> run_lease_heartbeat(const ToolCall& call) {

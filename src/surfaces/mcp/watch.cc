@@ -21,10 +21,12 @@ std::string fingerprint(ServerLink& link, const std::string& uri) {
 
 }  // namespace
 
-void Watch::listen(const Json& id, const std::vector<std::string>& uris, const std::function<void()>& acknowledge) {
+bool Watch::listen(const Json& id, const std::vector<std::string>& uris, const std::function<void()>& acknowledge) {
   std::map<std::string, std::string> now;
   for (const std::string& uri : uris) now.emplace(uri, fingerprint(link_, uri));
   const std::scoped_lock scoped(mutex_);
+  if (std::find(open_.begin(), open_.end(), id) != open_.end()) return false;
+  if (!id.is_null()) open_.push_back(id);
   acknowledge();
   for (const auto& [uri, print] : now) {
     auto& ids = listeners_[uri];
@@ -33,13 +35,15 @@ void Watch::listen(const Json& id, const std::vector<std::string>& uris, const s
   }
   head_.clear();  // the next look compares, whatever happened since
   changed_.notify_all();
-  if (running_ || listeners_.empty()) return;
+  if (running_ || listeners_.empty()) return true;
   running_ = true;
   std::thread([this] { run(); }).detach();
+  return true;
 }
 
 void Watch::stop_listening(const Json& id) {
   const std::scoped_lock scoped(mutex_);
+  std::erase(open_, id);
   for (auto& [uri, ids] : listeners_) std::erase(ids, id);
   std::erase_if(listeners_, [](const auto& entry) { return entry.second.empty(); });
   std::erase_if(seen_, [&](const auto& entry) { return !listeners_.contains(entry.first); });
@@ -57,13 +61,7 @@ void Watch::stop_listening(const Json& id, const std::string& uri) {
 
 std::vector<Json> Watch::subscriptions() {
   const std::scoped_lock scoped(mutex_);
-  std::vector<Json> all;
-  for (const auto& [uri, ids] : listeners_) {
-    for (const Json& id : ids) {
-      if (!id.is_null() && std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
-    }
-  }
-  return all;
+  return open_;
 }
 
 void Watch::run() {

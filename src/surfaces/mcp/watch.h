@@ -22,9 +22,10 @@ class Watch {
   using Tell = std::function<void(Json message)>;
   Watch(ServerLink& link, Tell tell) : link_(link), tell_(std::move(tell)) {}
 
-  // A subscription `id` (null: the legacy era's own) listens to these, from what they are now on. `acknowledge` is
-  // called before anything of the subscription is told.
-  void listen(const Json& id, const std::vector<std::string>& uris, const std::function<void()>& acknowledge);
+  // A subscription `id` (null: the legacy era's own) listens to these, from what they are now on; to nothing, too: it
+  // is open until it stops. `acknowledge` is called before anything of the subscription is told.
+  // false: a subscription of that id is open already, and nothing was done.
+  bool listen(const Json& id, const std::vector<std::string>& uris, const std::function<void()>& acknowledge);
   void stop_listening(const Json& id);                          // the whole subscription
   void stop_listening(const Json& id, const std::string& uri);  // one address of it
   std::vector<Json> subscriptions();                            // ids, without the legacy era's
@@ -38,6 +39,7 @@ class Watch {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   bool running_ = false;
+  std::vector<Json> open_;  // subscriptions, in the order of their coming; not the legacy one
   std::map<std::string, std::vector<Json>> listeners_;  // address -> subscription ids
   std::map<std::string, std::string> seen_;             // address -> fingerprint
   std::string head_;

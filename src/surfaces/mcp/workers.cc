@@ -14,7 +14,8 @@ struct Workers::State {
     std::size_t bytes = 0;
   };
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable queued;   // for one thread that rests
+  std::condition_variable changed;  // for who waits for room, or for the end of all
   std::deque<Task> queue;
   std::size_t queued_bytes = 0;
   int threads = 0;
@@ -28,7 +29,7 @@ struct Workers::State {
     for (;;) {
       ++resting;
       changed.notify_all();
-      changed.wait(lock, [&] { return !queue.empty(); });
+      queued.wait(lock, [&] { return !queue.empty(); });
       --resting;
       Task task = std::move(queue.front());
       queue.pop_front();
@@ -67,7 +68,7 @@ void Workers::submit(std::function<void()> task, std::size_t bytes) {
       }
     }
   }
-  state_->changed.notify_all();
+  state_->queued.notify_one();
 }
 
 bool Workers::submit_to_own_thread(std::function<void()> task) {
