@@ -72,6 +72,13 @@ TEST_F(Agents, M25ACancelThatMeetsTheGrantNeverLeavesALeaseThatNobodyKnows) {
         const bool is_grant = document.contains("granted");
         if (is_grant) granted = document;
         if (document.contains("total")) list = document;
+        // The answer to a grant frees the id before it goes out: the list may overtake it.
+        const bool is_late = list.is_object() && granted.is_null() && list["total"] == 1 &&
+                             text_member(list["leases"][0], "owner") == "alice";
+        if (is_late) {
+          const Json late = client.response_to("r", 1'000);
+          if (late.is_object() && late.contains("result")) granted = late["result"]["structuredContent"];
+        }
         answered = !is_grant;
       }
     }

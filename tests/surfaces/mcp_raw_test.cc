@@ -228,6 +228,16 @@ TEST_F(RawLines, TwoRequestsOfOneIdAtOnceAreToldApart) {
   EXPECT_TRUE(client.answers());
 }
 
+// Clients exist that use one id for everything, one request after another.
+TEST_F(RawLines, M35AnIdMayBeUsedAgainAsSoonAsItsAnswerIsThere) {
+  McpClient client(bench_);
+  for (int round = 0; round < 300; ++round) {
+    client.send_line(call_line("1", round % 2 == 0 ? "lease_list" : "no_such_tool", "{}"));
+    const Json answer = client.receive();
+    ASSERT_EQ(code_of(answer), round % 2 == 0 ? 0 : -32602) << answer;
+  }
+}
+
 // M29: bytes that are no UTF-8 in names and contents come out as valid JSON.
 TEST_F(RawLines, M29NamesAndContentsThatAreNoUtf8AreAnsweredAsValidJson) {
   const std::string korean = "\xc7\xd1\xb1\xdb.txt";  // code page 949

@@ -108,7 +108,10 @@ void Conversation::call_tool(const Message& request, const Form& form, const Ans
   const std::string name = text_member(request.params, "name");
   const Tool* tool = find_tool(name);
   const Json arguments = request.params.value("arguments", Json::object());
-  const auto refuse = [&](const std::string& why) { static_cast<void>(reply(request, answers, bad_params(why))); };
+  const auto refuse = [&](const std::string& why) {
+    end(request, cancellation);
+    reply(request, answers, bad_params(why));
+  };
   if (tool == nullptr) return refuse("no such tool: " + printable(name.substr(0, 200)));
   if (!arguments.is_object()) return refuse("arguments is no object");
   // Not through `answers`: the answer to a batch is no place for what is to be seen before it.
@@ -120,6 +123,7 @@ void Conversation::call_tool(const Message& request, const Form& form, const Ans
   };
   const Result<Json> answer = run();
   if (cancellation.is_cancelled()) return;
+  end(request, cancellation);
   const Json document = answer.ok() ? *answer : refusal_document(answer.refusal(), answers->limit());
   const bool is_told = reply(request, answers, shaped(tool_result(document, !answer.ok(), form), form, Caching::none));
   // A lease that nobody was told of would be nobody's until its deadline.

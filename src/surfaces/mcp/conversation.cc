@@ -173,7 +173,7 @@ void Conversation::start(const Message& request, const Form& form, const Answers
   const auto task = [this, request, form, answers, running] { work(request, form, answers, *running); };
   if (!running->waits) return workers_.submit(task, bytes);
   if (workers_.submit_to_own_thread(task)) return;
-  end(request);
+  end(request, running->cancellation);
   reply(request, answers, Problem{kInternalError, "too many requests wait already", Json(), Json()});
 }
 
@@ -182,9 +182,10 @@ bool Conversation::begin(const Message& request, const std::shared_ptr<Running>&
   return running_.emplace(request.id.dump(), running).second;
 }
 
-void Conversation::end(const Message& request) {
+void Conversation::end(const Message& request, const Cancellation& cancellation) {
   const std::scoped_lock scoped(mutex_);
-  running_.erase(request.id.dump());
+  const auto found = running_.find(request.id.dump());
+  if (found != running_.end() && &found->second->cancellation == &cancellation) running_.erase(found);
 }
 
 void Conversation::work(const Message& request, const Form& form, const AnswersPtr& answers, Running& running) {
@@ -201,12 +202,14 @@ void Conversation::work(const Message& request, const Form& form, const AnswersP
       Outcome outcome = request.method == "resources/read"
                             ? read_resource_of(request.params, form, running.cancellation, answers->limit())
                             : subscribe(request);
-      if (!running.cancellation.is_cancelled()) reply(request, answers, std::move(outcome));
+      const bool is_cancelled = running.cancellation.is_cancelled();
+      end(request, running.cancellation);
+      if (!is_cancelled) reply(request, answers, std::move(outcome));
     }
   } catch (const std::exception& failure) {
     reply(request, answers, Problem{kInternalError, printable(failure.what()), Json(), Json()});
   }
-  end(request);
+  end(request, running.cancellation);
 }
 
 bool Conversation::reply(const Message& request, const AnswersPtr& answers, Outcome outcome) {

@@ -62,7 +62,9 @@ class Conversation {
   void cancel(const Json& id);
   void start(const Message& request, const Form& form, const AnswersPtr& answers, std::size_t bytes);
   bool begin(const Message& request, const std::shared_ptr<Running>& running);
-  void end(const Message& request);
+  // Frees the id, where it is still this request's. Before the answer goes out: its client may use the id again at
+  // once.
+  void end(const Message& request, const Cancellation& cancellation);
 
   bool is_extended(const Message& request, const Form& form) const;
   Outcome answer_at_once(const Message& request, const Form& form);
