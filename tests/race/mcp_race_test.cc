@@ -42,7 +42,7 @@ class Agents : public testing::Test {
 TEST_F(Agents, M25ACancelThatMeetsTheGrantNeverLeavesALeaseThatNobodyKnows) {
   McpClient holder(bench_);
   McpClient client(bench_);
-  constexpr int kRounds = 200;
+  constexpr int kRounds = 1000;
   int told = 0;
   for (int round = 0; round < kRounds; ++round) {
     // Waits where the server has yet to see that somebody cannot be told; a lease that nobody knows would outlast it.
@@ -94,7 +94,7 @@ TEST_F(Agents, M25ACancelThatMeetsTheGrantNeverLeavesALeaseThatNobodyKnows) {
 // M38: eight claim at once, round after round.
 TEST_F(Agents, M38OfEightWhoClaimAtOnceOneWinsEachRound) {
   constexpr int kAgents = 8;
-  constexpr int kRounds = 40;
+  constexpr int kRounds = 500;
   std::vector<std::unique_ptr<McpClient>> clients;
   for (int number = 0; number < kAgents; ++number) clients.push_back(std::make_unique<McpClient>(bench_));
   for (int round = 0; round < kRounds; ++round) {
@@ -125,7 +125,7 @@ TEST_F(Agents, M38OfEightWhoClaimAtOnceOneWinsEachRound) {
 // B104: eleven sessions update one JSON file. (tests/race/lease_race_test.cc does the same with verbs, 8 x 500.)
 TEST_F(Agents, B104ElevenSessionsKeepOneJsonFileWholeAndItsCounterExact) {
   constexpr int kAgents = 11;
-  constexpr int kUpdates = 15;
+  constexpr int kUpdates = 100;
   bench_.put("state.json", R"({"counter":0})");
   std::atomic<bool> ended = false;
   std::thread reader([&] {
