@@ -101,6 +101,18 @@ Json Decision::to_json(const Command& command) const {
               {"inputs", inputs}};
 }
 
+Result<Applied> applied_from_texts(const std::string& operation_id, const std::string& command,
+                                   const std::string& outcome) {
+  const auto sent = parse_json(command);
+  const auto said = parse_json(outcome);
+  if (!sent || !said) {
+    return Refusal(Code::receiver_unreachable, "receiver_unreachable: the record of an operation cannot be read",
+                   Json{{"operation_id", operation_id}});
+  }
+  HF_TRY(Command read, command_from_json(*sent));
+  return Applied{std::move(read), *said};
+}
+
 Result<Delivery> deliver(Receiver& receiver, const Json& presented, const std::string& payload, const Current& current,
                          const Transaction::Capture& capture) {
   Delivery delivery;

@@ -34,6 +34,10 @@ struct Applied {
   Json outcome;
 };
 
+// From the texts that a receiver keeps of an operation. receiver_unreachable where they cannot be read.
+Result<Applied> applied_from_texts(const std::string& operation_id, const std::string& command,
+                                   const std::string& outcome);
+
 // One transaction of a receiver, rolled back where it is dropped without commit().
 class Transaction {
  public:

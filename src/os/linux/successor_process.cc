@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "os/file.h"
+#include "os/linux/detached_spawn.h"
 #include "os/linux/proc_file.h"
 
 extern char** environ;
@@ -57,25 +58,10 @@ Result<std::unique_ptr<SuccessorProcess>> SuccessorProcess::start(const Handle& 
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
 
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, end.fd(), static_cast<int>(kInheritedNumber));
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  DetachedSpawn spawn;
+  ::posix_spawn_file_actions_adddup2(spawn.actions(), end.fd(), static_cast<int>(kInheritedNumber));
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, path.c_str(), &actions, &attributes, words.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
+  const int error = ::posix_spawn(&pid, path.c_str(), spawn.actions(), spawn.attributes(), words.data(), environ);
   if (error != 0) return os_refusal(Code::handoff_failed, "start the new image", error);
   return std::unique_ptr<SuccessorProcess>(new SuccessorProcess(pid));
 }

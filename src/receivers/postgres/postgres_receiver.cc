@@ -62,14 +62,8 @@ class PostgresTransaction : public Transaction {
     HF_TRY(const Rows rows,
            session_.run("SELECT command,outcome FROM " + names_.operations + " WHERE operation_id=$1", {operation_id}));
     if (rows.count() == 0) return std::optional<Applied>();
-    const auto command = parse_json(rows.text(0));
-    const auto outcome = parse_json(rows.text(1));
-    if (!command || !outcome) {
-      return Refusal(Code::receiver_unreachable, "receiver_unreachable: the record of an operation cannot be read",
-                     Json{{"operation_id", operation_id}});
-    }
-    HF_TRY(Command read, command_from_json(*command));
-    return std::optional(Applied{std::move(read), *outcome});
+    HF_TRY(Applied applied, applied_from_texts(operation_id, rows.text(0), rows.text(1)));
+    return std::optional(std::move(applied));
   }
 
   Result<void> remember(const Applied& applied) override {

@@ -84,14 +84,8 @@ class SqliteTransaction : public Transaction {
     row.bind(1, operation_id);
     HF_TRY(const bool found, row.step());
     if (!found) return std::optional<Applied>();
-    const auto command = parse_json(row.text(0));
-    const auto outcome = parse_json(row.text(1));
-    if (!command || !outcome) {
-      return Refusal(Code::receiver_unreachable, "receiver_unreachable: the record of an operation cannot be read",
-                     Json{{"operation_id", operation_id}});
-    }
-    HF_TRY(Command read, command_from_json(*command));
-    return std::optional(Applied{std::move(read), *outcome});
+    HF_TRY(Applied applied, applied_from_texts(operation_id, row.text(0), row.text(1)));
+    return std::optional(std::move(applied));
   }
 
   Result<void> remember(const Applied& applied) override {
