@@ -6,19 +6,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "ground.h"
+#include "pairs.h"
 #include "server/client.h"
 
 namespace holdfast {
 namespace {
 
 using bench::Ground;
+using bench::Pairs;
 
 constexpr std::size_t kKiB = 1024;
 
@@ -93,43 +94,6 @@ BENCHMARK(bare_durable_replace)
     ->Arg(100 << 20)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
-
-// What is measured and the bare step beside it alternate, so that a disk that is slower for a while is slower for both.
-class Pairs {
- public:
-  template <class Bare, class Measured>
-  void add(benchmark::State& state, Bare bare, Measured measured) {
-    const double one = seconds_of(bare);
-    const double whole = seconds_of(measured);
-    bare_.push_back(one);
-    measured_.push_back(whole);
-    ratios_.push_back(whole / one);
-    state.SetIterationTime(whole);
-  }
-  void report(benchmark::State& state) {
-    if (ratios_.empty()) return;
-    state.counters["bare_us"] = at_quantile(bare_, 2) * 1e6;
-    state.counters["median_us"] = at_quantile(measured_, 2) * 1e6;
-    state.counters["ratio"] = at_quantile(ratios_, 2);
-    state.counters["ratio_quarter"] = at_quantile(ratios_, 1);
-    state.counters["ratio_three_quarters"] = at_quantile(ratios_, 3);
-  }
-
- private:
-  template <class Act>
-  static double seconds_of(Act act) {
-    const auto began = std::chrono::steady_clock::now();
-    act();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  }
-  static double at_quantile(std::vector<double> values, std::size_t quarter) {
-    std::sort(values.begin(), values.end());
-    return values[std::min(values.size() - 1, values.size() * quarter / 4)];
-  }
-  std::vector<double> bare_;
-  std::vector<double> measured_;
-  std::vector<double> ratios_;
-};
 
 void lone_cycle_in_pairs(benchmark::State& state) {
   const auto connection = Ground::get().connect();

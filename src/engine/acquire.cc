@@ -10,9 +10,11 @@
 #include "base/json.h"
 #include "engine/acquire_judgement.h"
 #include "engine/acquire_preparation.h"
+#include "engine/deliveries.h"
 #include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
+#include "engine/session_binding.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
@@ -261,7 +263,8 @@ Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Cal
   static constexpr std::int64_t kLookMs = 1000;
   const auto began = steady_clock::now();
   const auto give_up = began + std::chrono::seconds(request.wait_seconds);
-  Turn turn(context.waiting, request.scopes, caller.queue_place);
+  const std::vector<Scope> waited_for = with_files_behind(context, request.scopes);
+  Turn turn(context.waiting, waited_for, caller.queue_place);
   request.place = turn.place();
   Json told;
   Json holders = Json::array();
@@ -285,7 +288,7 @@ Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Cal
       holders = answer.refusal().details().value("holders", Json::array());
       by_alias = blocked_by_alias(holders, request.scopes);
     }
-    Json now = {{"place", context.waiting.before(turn.place(), request.scopes) + 1}, {"holders", holders}};
+    Json now = {{"place", context.waiting.before(turn.place(), waited_for) + 1}, {"holders", holders}};
     if (progress && now != told) progress(Json{{"waiting", now}});
     told = std::move(now);
   }
@@ -296,8 +299,13 @@ Result<Json> acquire_in_turn(Context& context, AcquireRequest request, const Cal
 Result<Json> acquire(Context& context, const Json& arguments, const Caller& caller, const ProgressReport& progress) {
   HF_TRY(AcquireRequest request, read_acquire_request(context, arguments));
   request.bound = caller.bound;
-  if (request.wait_seconds == 0 || !context.is_server()) return acquire_now(context, request, caller);
-  return acquire_in_turn(context, std::move(request), caller, progress);
+  const bool in_turn = request.wait_seconds > 0 && context.is_server();
+  HF_TRY(Json answer, in_turn ? acquire_in_turn(context, std::move(request), caller, progress)
+                              : acquire_now(context, request, caller));
+  // Before the new owner is ready: whatever the old one sent is refused from here on.
+  Json readied = ready_receivers(context, answer["leases"]);
+  if (!readied.empty()) answer["receivers"] = std::move(readied);
+  return answer;
 }
 
 }  // namespace holdfast::engine

@@ -4,6 +4,7 @@
 
 #include "engine/arguments.h"
 #include "engine/exclusions.h"
+#include "engine/session_binding.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
@@ -73,7 +74,9 @@ Result<Verdict> judge_existing(Context& context, const AcquireRequest& request, 
                   {"liveness", os::name_of(liveness)},
                   {"enforced_at_grant", held.enforced_at_grant}};
   if (liveness == os::Liveness::dead) {
-    const bool proven = held.enforced_at_grant || presents_keys_of(request, held);
+    const bool is_bound_session =
+        !held.scope.is_file() && held.identity.known() && held.identity == database_identity(context, held.scope);
+    const bool proven = held.enforced_at_grant || is_bound_session || presents_keys_of(request, held);
     if (proven) return Verdict::regrant;
     return Refusal(Code::dead_holder_not_proven,
                    "dead_holder_not_proven: the server of " + held.scope.display() +
@@ -97,6 +100,7 @@ os::Identity identity_at(Context& context, const Scope& scope) {
 
 // All or none is no way around the conflict rules: what two requests may not hold, one may not either.
 Result<void> refuse_rivals_in_one_request(Context& context, const AcquireRequest& request) {
+  SessionBindings bindings(context);
   for (std::size_t at = 0; at < request.scopes.size(); ++at) {
     const Scope& scope = request.scopes[at];
     const os::Identity identity = identity_at(context, scope);
@@ -104,10 +108,14 @@ Result<void> refuse_rivals_in_one_request(Context& context, const AcquireRequest
       const Scope& other = request.scopes[earlier];
       const bool nested_file = scope.is_file() && is_below(scope, other) && !is_folder(context, scope);
       const bool alias = identity.known() && identity == identity_at(context, other);
-      if (!alias && (nested_file || !overlaps(scope, other))) continue;
+      HF_TRY(const bool bound, bindings.bound(scope, other));
+      if (!alias && !bound && (nested_file || !overlaps(scope, other))) continue;
       return Refusal(Code::lease_scope_conflict,
                      "lease_scope_conflict: " + scope.display() + " and " + other.display() +
-                         (alias ? " are two names of one object" : " overlap") + ", in one request",
+                         (alias   ? " are two names of one object"
+                          : bound ? " are a session and what is behind it"
+                                  : " overlap") +
+                         ", in one request",
                      Json{{"scope", scope.full()}, {"holders", Json::array()}, {"with", other.full()}});
     }
   }
@@ -158,7 +166,7 @@ Result<AcquireRequest> read_acquire_request(Context& context, const Json& json) 
 
 Result<void> refuse_overtaking(Context& context, const authority::Loaded& state, const AcquireRequest& request,
                                const Scope& scope) {
-  const std::size_t before = context.waiting.before(request.place, {scope});
+  const std::size_t before = context.waiting.before(request.place, with_files_behind(context, {scope}));
   if (before == 0) return {};
   for (const auto& [full, held] : state.held) {
     if (is_below(scope, held.scope) && held.owner == request.owner && held.task_id == request.task_id) return {};
@@ -180,8 +188,10 @@ Result<Verdict> judge_acquisition(Context& context, Transition& transition, cons
   }
   HF_CHECK(check_exclusions(context, scope));
   std::vector<const Tenancy*> holders;
+  SessionBindings bindings(context);
   for (const auto& [full, held] : state.held) {
-    if (held.scope == scope || !overlaps(scope, held.scope)) continue;
+    HF_TRY(const bool bound, bindings.bound(scope, held.scope));
+    if (held.scope == scope || (!bound && !overlaps(scope, held.scope))) continue;
     if (!is_own_nested_file(context, request, scope, held)) holders.push_back(&held);
   }
   if (!holders.empty()) {

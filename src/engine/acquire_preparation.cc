@@ -5,6 +5,7 @@
 #include "base/fault_point.h"
 #include "engine/ending.h"
 #include "engine/folder_check.h"
+#include "engine/session_binding.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
@@ -47,7 +48,7 @@ Result<void> capture_baseline(Context& context, Candidate& candidate) {
   candidate.ready = true;
   candidate.pre_write = {};
   const Sight before = std::exchange(candidate.captured, {});
-  candidate.identity = {};
+  candidate.identity = database_identity(context, candidate.scope);
   if (!candidate.scope.is_file()) return {};
   HF_TRY(PinnedPlace place, pin_place(context.folder, candidate.scope, true));
   if (!place.facts) return {};

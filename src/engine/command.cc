@@ -1,11 +1,14 @@
 #include "engine/command.h"
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "engine/deliveries.h"
 #include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/observing.h"
+#include "scope/resolve.h"
 
 namespace holdfast::engine {
 namespace {
@@ -63,17 +66,45 @@ Result<Json> command_end(Context& context, const Json& json, const Caller&) {
   HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_CHECK(record_observations(context, transition));
   const auto still = current_tenancy(context, transition, arguments);
+  HF_TRY(const std::string text, arguments.scope());
+  HF_TRY(const std::string cwd, arguments.current_folder());
   evidence::Event event;
   event.kind = "command_finished";
   if (issued && !issued->empty()) event.parents.push_back(*issued);
   event.facts = {{"operation_id", operation_id}, {"exit_status", json.value("exit_status", Json())}};
   event.facts["tenancy_was_current"] = still.ok();
+  // Of a program that outlived its tenancy as well: a handoff of the scope waits for this event.
+  if (const auto scope = resolve_scope(context.folder, text, cwd); scope.ok()) event.scope = scope->full();
   if (still.ok()) event.scope = still->scope.full();
   if (!still.ok()) event.facts["reason"] = still.refusal().message();
   HF_TRY(const Json id, record_one(context, transition, std::move(event)));
   Json answer = {{"current", still.ok()}, {"evidence", id}};
   if (!still.ok()) answer["reason"] = still.refusal().message();
   return answer;
+}
+
+Result<Json> command_issue(Context& context, const Json& json) {
+  const Arguments arguments(json);
+  HF_TRY(const auto operation_id, arguments.optional_text("operation_id"));
+  HF_TRY(const auto family, arguments.optional_text("family"));
+  HF_TRY(const auto precondition, arguments.optional_text("precondition"));
+  const std::string encoded = text_member(json, "payload_base64");
+  const auto payload = base64_decode(encoded);
+  if (!payload || payload->size() > kPayloadMax) return usage("payload_base64 is no base64, or over 16 MiB");
+  HF_TRY(Transition transition, begin_transition_on(context, arguments));
+  HF_CHECK(record_observations(context, transition));
+  HF_TRY(const Tenancy tenancy, current_tenancy(context, transition, arguments));
+  Json command = command_envelope(context, tenancy, operation_id.value_or("op-" + random_hex(16)),
+                                  tenancy.scope.is_file() ? "write" : family.value_or("act"), precondition.value_or(""),
+                                  sha256_hex(*payload));
+  evidence::Event event;
+  event.kind = "command_issued";
+  event.scope = tenancy.scope.full();
+  event.generation = tenancy.generation;
+  if (!tenancy.event.empty()) event.parents.push_back(tenancy.event);
+  event.facts = {{"command", command}, {"travels", true}};
+  HF_TRY(const Json id, record_one(context, transition, std::move(event)));
+  return Json{{"command", std::move(command)}, {"payload_base64", encoded}, {"evidence", id}};
 }
 
 }  // namespace holdfast::engine

@@ -20,6 +20,7 @@
 #include "os/control_folder.h"
 #include "os/transition_mutex.h"
 #include "os/workspace_folder.h"
+#include "receivers/receiver_set.h"
 #include "vault/vault.h"
 
 namespace holdfast::engine {
@@ -69,6 +70,12 @@ class Unrecorded {
   std::uint64_t not_kept_ = 0;
 };
 
+// A receiver that was opened, used by one at a time.
+struct OpenReceiver {
+  std::mutex mutex;
+  std::unique_ptr<receivers::Port> receiver;
+};
+
 struct Context {
   EngineOptions options;
   std::string root_path;
@@ -86,6 +93,8 @@ struct Context {
       unsettled;  // under the transition: scopes with an intent that is neither settled nor classified
   ScopeTurns scope_turns;
   WaitQueue waiting;
+  std::mutex receivers_mutex;
+  std::map<std::string, std::shared_ptr<OpenReceiver>> open_receivers;  // by name
   Json config;
   Holder self;
   SystemClock clock;

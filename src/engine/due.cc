@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fault_point.h"
+#include "engine/session_binding.h"
 
 namespace holdfast::engine {
 namespace {
@@ -40,16 +41,23 @@ std::vector<Tenancy> due_now(Context& context) {
   return due;
 }
 
-// Every tenancy that has to end and overlaps, and by what.
-std::vector<std::pair<Tenancy, std::string>> due_on(const Transition& transition, const Scope* scope) {
+// Overlapping, or the other side of a managed session: whichever has to end is in the scope's way.
+bool concerns(SessionBindings& bindings, const Scope& scope, const Scope& other) {
+  if (overlaps(scope, other)) return true;
+  const auto bound = bindings.bound(scope, other);
+  return bound.ok() && *bound;
+}
+
+// Every tenancy that has to end and concerns the scope, and by what.
+std::vector<std::pair<Tenancy, std::string>> due_on(Context& context, const Transition& transition,
+                                                    const Scope* scope) {
   std::vector<std::pair<Tenancy, std::string>> due;
+  SessionBindings bindings(context);
   for (const auto& [full, tenancy] : transition.state.held) {
-    if (scope != nullptr && !overlaps(*scope, tenancy.scope)) continue;
-    if (tenancy.control_epoch < transition.state.epoch.epoch) {
-      due.emplace_back(tenancy, "epoch");
-    } else if (tenancy.expired_at(transition.now)) {
-      due.emplace_back(tenancy, "expiry");
-    }
+    const bool is_revoked = tenancy.control_epoch < transition.state.epoch.epoch;
+    if (!is_revoked && !tenancy.expired_at(transition.now)) continue;
+    if (scope != nullptr && !concerns(bindings, *scope, tenancy.scope)) continue;
+    due.emplace_back(tenancy, is_revoked ? "epoch" : "expiry");
   }
   return due;
 }
@@ -63,9 +71,9 @@ bool is_seen(Context& context, const Transition& transition, const Tenancy& tena
 // What is due on these scopes and takes long to look at, and was not looked at yet.
 std::map<std::string, Tenancy> unseen_due(Context& context, const Transition& transition, const ScopesOf& scopes_of) {
   std::vector<std::pair<Tenancy, std::string>> due;
-  if (!scopes_of) due = due_on(transition, nullptr);
+  if (!scopes_of) due = due_on(context, transition, nullptr);
   for (const Scope& scope : scopes_of ? scopes_of(transition) : std::vector<Scope>()) {
-    for (auto& one : due_on(transition, &scope)) due.push_back(std::move(one));
+    for (auto& one : due_on(context, transition, &scope)) due.push_back(std::move(one));
   }
   std::map<std::string, Tenancy> unseen;
   for (auto& [tenancy, ended_by] : due) {
@@ -104,7 +112,7 @@ void end_what_became_due(Context& context, Transition& transition) {
 }
 
 Result<void> end_what_is_due(Context& context, Transition& transition, const Scope* scope) {
-  for (const auto& [tenancy, ended_by] : due_on(transition, scope)) {
+  for (const auto& [tenancy, ended_by] : due_on(context, transition, scope)) {
     const auto found = transition.seen.find(tenancy.scope.full());
     auto ended = end_tenancy_now(context, transition, tenancy, ended_by,
                                  found == transition.seen.end() ? nullptr : &found->second);

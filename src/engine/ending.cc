@@ -6,6 +6,7 @@
 #include "engine/folder_check.h"
 #include "engine/observing.h"
 #include "engine/recover.h"
+#include "engine/session_binding.h"
 #include "scope/resolve.h"
 
 namespace holdfast::engine {
@@ -248,7 +249,7 @@ Json finish_end(Context& context, const PreparedEnd& end, const Instant& now) {
   context.guard_table.drop(tenancy.scope.full(), tenancy.generation);
   // The tenancy has ended whatever becomes of this: a record that stays open is there to be decided on.
   (void)close_noticed_faults(context, tenancy.scope, end.ended.ended_by, end.quarantine_id, now);
-  context.waiting.freed(tenancy.scope);
+  for (const Scope& freed : with_files_behind(context, {tenancy.scope})) context.waiting.freed(freed);
   Json document = {{"released", tenancy.scope.display()},
                    {"owner", tenancy.owner},
                    {"task_id", tenancy.task_id},

@@ -7,11 +7,14 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "engine/acquire.h"
+#include "engine/acts.h"
 #include "engine/arguments.h"
 #include "engine/command.h"
+#include "engine/deliveries.h"
 #include "engine/due.h"
 #include "engine/ending.h"
 #include "engine/evidence_export.h"
+#include "engine/handoffs.h"
 #include "engine/handover.h"
 #include "engine/heartbeat.h"
 #include "engine/listing.h"
@@ -79,6 +82,22 @@ const std::map<std::string, Verb>& verbs() {
       {"command_end", {true, [](const Call& c) { return engine::command_end(c.context, c.arguments, c.caller); }}},
       {"task_set", {true, [](const Call& c) { return engine::task_set(c.context, c.arguments); }}},
       {"task_show", {false, [](const Call& c) { return engine::task_show(c.context, c.arguments); }}},
+      {"receiver_add", {true, [](const Call& c) { return engine::receiver_add(c.context, c.arguments); }}},
+      {"receiver_reseed", {true, [](const Call& c) { return engine::receiver_reseed(c.context, c.arguments); }}},
+      {"receiver_settle", {true, [](const Call& c) { return engine::receiver_settle(c.context, c.arguments); }}},
+      {"command_issue", {true, [](const Call& c) { return engine::command_issue(c.context, c.arguments); }}},
+      {"delivery_end", {true, [](const Call& c) { return engine::delivery_end(c.context, c.arguments); }}},
+      {"act_list", {false, [](const Call& c) { return engine::act_list(c.context); }}},
+      {"deliver", {true, [](const Call& c) { return engine::deliver(c.context, c.arguments); }}},
+      {"act_prepare", {true, [](const Call& c) { return engine::act_prepare(c.context, c.arguments); }}},
+      {"act_approve", {true, [](const Call& c) { return engine::act_approve(c.context, c.arguments); }}},
+      {"act_commit", {true, [](const Call& c) { return engine::act_commit(c.context, c.arguments); }}},
+      {"act_show", {false, [](const Call& c) { return engine::act_show(c.context, c.arguments); }}},
+      {"result_grant", {true, [](const Call& c) { return engine::result_grant(c.context, c.arguments); }}},
+      {"result_get", {true, [](const Call& c) { return engine::result_get(c.context, c.arguments); }}},
+      {"handoff_open", {true, [](const Call& c) { return engine::handoff_open(c.context, c.arguments); }}},
+      {"handoff_status", {true, [](const Call& c) { return engine::handoff_status(c.context, c.arguments); }}},
+      {"handoff_close", {true, [](const Call& c) { return engine::handoff_close(c.context, c.arguments); }}},
       {"vault_prune", {true, [](const Call& c) { return engine::vault_prune(c.context, c.arguments); }}},
       {"bind", {true, [](const Call& c) { return engine::bind(c.context, c.arguments, c.caller); }}},
       {"heartbeat", {true, [](const Call& c) { return engine::heartbeat(c.context, c.arguments, c.caller); }}},

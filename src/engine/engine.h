@@ -23,6 +23,7 @@
 #include "holdfast/result.h"
 #include "os/handle.h"
 #include "os/process.h"
+#include "receivers/receiver_set.h"
 
 namespace holdfast {
 
@@ -56,6 +57,7 @@ struct EngineOptions {
   EngineMode mode = EngineMode::observer;
   std::string session;  // server mode: of the liveness record
   int transition_limit_ms = 30'000;
+  std::shared_ptr<const receivers::ReceiverSet> receivers = {};  // none: every receiver is unreachable
 };
 
 class Engine {

@@ -34,8 +34,10 @@ Result<Json> evidence_export(Context& context, const Json& json) {
   const Json facts = {{"made_at", format_wall(context.clock.now().wall_us)},
                       {"workspace_id", context.workspace_id()},
                       {"head", verification.head},
-                      {"unknown", {"the decisions behind the events: their inputs are not part of an exported chain"}}};
-  HF_CHECK(evidence::write_package(to, files, facts));
+                      {"unknown",
+                       {"the decisions behind events that carry no inputs: only those on commands carry theirs",
+                        "whether the workspace was rolled back as a whole before: keep heads elsewhere"}}};
+  HF_CHECK(evidence::write_package(to, {.files = std::move(files), .facts = facts}));
   return Json{{"exported", to}, {"chain", verification.to_json()}};
 }
 

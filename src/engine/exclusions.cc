@@ -1,6 +1,7 @@
 #include "engine/exclusions.h"
 
 #include "base/json.h"
+#include "engine/session_binding.h"
 
 namespace holdfast::engine {
 namespace {
@@ -25,6 +26,7 @@ Result<void> check_exclusions(Context& context, const Scope& scope) {
   JsonProblem problem;
   const auto document = parse_json(*bytes, &problem);
   if (!document || !document->is_object()) return invalid(document ? "no object" : problem.text);
+  SessionBindings bindings(context);
   for (const auto& [list, code] : {std::pair{"packages", Code::package_excluded}, {"sources", Code::source_excluded}}) {
     const Json entries = document->value(list, Json::array());
     if (!entries.is_array()) return invalid(std::string(list) + " is no list");
@@ -32,7 +34,8 @@ Result<void> check_exclusions(Context& context, const Scope& scope) {
       if (!entry.is_string()) return invalid(std::string(list) + " has an entry that is no string");
       const auto excluded = scope_in_file(entry.get<std::string>());
       if (!excluded.ok()) return invalid(excluded.refusal().message());
-      if (!overlaps(scope, *excluded)) continue;
+      HF_TRY(const bool bound, bindings.bound(scope, *excluded));
+      if (!bound && !overlaps(scope, *excluded)) continue;
       return Refusal(code,
                      std::string(facts_of(code).name) + ": " + scope.display() + " is never leased for writing (" +
                          excluded->display() + ")",

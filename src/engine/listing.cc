@@ -155,10 +155,6 @@ Result<Json> evidence_verify(Context& context) {
                  verification.to_json());
 }
 
-Result<Json> receiver_list(Context&) {
-  return Json{{"receivers", Json::array({Json{{"name", "file"}, {"built_in", true}}})}};
-}
-
 Result<Engine::Bytes> read_bytes(Context& context, const Json& json) {
   const Arguments arguments(json);
   HF_TRY(const std::string text, arguments.scope());

@@ -13,7 +13,6 @@ Result<Json> evidence_log(Context& context, const Json& arguments);
 Result<Json> evidence_head(Context& context);
 Result<Json> evidence_show(Context& context, const Json& arguments);
 Result<Json> evidence_verify(Context& context);
-Result<Json> receiver_list(Context& context);
 
 // The bytes of `read` and of `quarantine export`.
 Result<Engine::Bytes> read_bytes(Context& context, const Json& arguments);

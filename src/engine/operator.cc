@@ -1,9 +1,12 @@
 #include "engine/operator.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "engine/arguments.h"
 #include "engine/due.h"
 #include "engine/ending.h"
+#include "engine/receiver_registry.h"
 
 namespace holdfast::engine {
 namespace {
@@ -13,6 +16,18 @@ Json epoch_document(const authority::EpochState& state) {
               {"break_glass", state.break_glass},
               {"reason", state.reason},
               {"changed_at", state.changed_at}};
+}
+
+// As far as they can be asked now: repair has to work where much is lost.
+Generation highest_mark_at_receivers(Context& context) {
+  Generation highest;
+  const auto all = registered_receivers(context);
+  for (const Registered& one : all.ok() ? *all : std::vector<Registered>()) {
+    const auto use = use_receiver(context, one);
+    const auto mark = use.ok() ? (*use)->read_mark(one.resource) : Result<std::optional<Generation>>(std::nullopt);
+    if (mark.ok() && *mark) highest = std::max(highest, **mark);
+  }
+  return highest;
 }
 
 Result<Json> commit_epoch(Context& context, Transition& transition, const std::string& verb,
@@ -91,7 +106,8 @@ Result<Json> generations_repair(Context& context, const Json& json) {
   HF_TRY(const auto floor, arguments.number("floor"));
   HF_TRY(const Held held, context.mutex->acquire());
   const Instant now = context.clock.now();
-  HF_TRY(const auto repaired, context.store->repair(held, Generation{floor.value_or(0)}, now));
+  const Generation known{std::max(floor.value_or(0), highest_mark_at_receivers(context).value)};
+  HF_TRY(const auto repaired, context.store->repair(held, known, now));
   evidence::Event event;
   event.kind = "generations_repaired";
   event.generation = repaired.high_water;

@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "engine/arguments.h"
+#include "engine/session_binding.h"
 #include "lease/generation/generation_store.h"
 #include "scope/resolve.h"
 
@@ -86,13 +87,15 @@ Result<Json> task_show(Context& context, const Json& json) {
 Result<void> check_governing_sources(Context& context, const std::string& task_id, const Scope& destination) {
   HF_TRY(const Found found, find_task(context, task_id));
   if (!found.document) return {};
+  SessionBindings bindings(context);
   for (const Json& source : (*found.document)["sources"]) {
     const auto scope = parse_canonical_scope(source.is_string() ? source.get<std::string>() : "");
     if (!scope.ok()) {
       return Refusal(Code::state_unreadable, "state_unreadable: " + found.path + " names no scope",
                      Json{{"path", found.path}});
     }
-    if (!overlaps(*scope, destination)) continue;
+    HF_TRY(const bool bound, bindings.bound(*scope, destination));
+    if (!bound && !overlaps(*scope, destination)) continue;
     return Refusal(Code::governing_source_is_destination,
                    "governing_source_is_destination: " + destination.display() + " governs task " + task_id + " (" +
                        scope->display() + ")",

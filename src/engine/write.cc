@@ -317,6 +317,7 @@ Result<Json> replace_guarded(Context& context, const Replacement& replacement) {
     return Refusal(Code::content_unreadable, "the one who asked for the write is gone; nothing was published",
                    Json{{"scope", scope.full()}});
   }
+  if (replacement.revalidate) HF_CHECK(replacement.revalidate());
   HF_CHECK(still_as_observed(context, *bound, now, replacement, scope, observed));
   const std::string current = observed.facts.exists ? observed.facts.sha256 : "absent";
   if (!replacement.precondition.empty() && replacement.precondition != current) {

@@ -23,6 +23,8 @@ struct Replacement {
   // that identifies the command: of the bytes for a write, of the replacements for an edit.
   std::function<Result<std::string>(guard::StagedFile& staged, const os::Handle* preimage)> produce;
   std::function<bool()> sender_is_gone;
+  // Under the transition of the publish, before it: what else has to hold.
+  std::function<Result<void>()> revalidate = {};
 };
 
 Result<Json> replace_guarded(Context& context, const Replacement& replacement);

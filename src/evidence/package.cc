@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ namespace fs = std::filesystem;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kManifestDigest = "manifest.sha256";
 constexpr const char* kDecisions = "decisions.json";
+constexpr int kPartDepthMax = 3;
+constexpr std::string_view kDecidedKinds = "command_";
 constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 bool is_plain_name(std::string_view name) {
@@ -63,7 +66,7 @@ std::vector<std::string> segments_in(const std::vector<std::string>& names) {
 // One pass over a package, which gathers every problem.
 class Inspection {
  public:
-  explicit Inspection(fs::path folder) : folder_(std::move(folder)) {}
+  explicit Inspection(fs::path folder, int depth = 0) : folder_(std::move(folder)), depth_(depth) {}
 
   void run() {
     if (!read_manifest()) return;
@@ -71,19 +74,22 @@ class Inspection {
     check_files();
     check_chain();
     check_decisions();
+    check_parts();
   }
 
   Json report() const {
-    return Json{{"verified", problems_.empty()},
-                {"package", printable(folder_.string())},
-                {"protocol", kPackageProtocol},
-                {"files", names_.size()},
-                {"manifest_sha256", manifest_sha256_},
-                {"chain", chain_},
-                {"decisions", {{"recomputed", recomputed_}}},
-                {"unknown", unknown_},
-                {"first_break", problems_.empty() ? Json() : problems_.front()},
-                {"problems", problems_}};
+    Json found = {{"verified", problems_.empty()},
+                  {"package", printable(folder_.string())},
+                  {"protocol", kPackageProtocol},
+                  {"files", names_.size()},
+                  {"manifest_sha256", manifest_sha256_},
+                  {"chain", chain_},
+                  {"decisions", {{"recomputed", recomputed_}, {"in_chain", in_chain_}}},
+                  {"unknown", unknown_},
+                  {"first_break", problems_.empty() ? Json() : problems_.front()},
+                  {"problems", problems_}};
+    if (!parts_.empty()) found["parts"] = parts_;
+    return found;
   }
   bool verified() const { return problems_.empty(); }
   std::string first_problem() const {
@@ -112,6 +118,12 @@ class Inspection {
       if (!is_plain_name(name) || !sha256.is_string()) return problem(kManifest, "a name that is none"), false;
       names_.push_back(name);
     }
+    const Json parts = manifest->value("parts", Json::object());
+    if (!parts.is_object()) return problem(kManifest, "its parts are no object"), false;
+    for (const auto& [name, sha256] : parts.items()) {
+      if (!is_plain_name(name) || !sha256.is_string()) return problem(kManifest, "a part that is none"), false;
+      part_names_.push_back(name);
+    }
     if (const Json unknown = manifest->value("unknown", Json()); unknown.is_array()) unknown_ = unknown;
     manifest_ = std::move(*manifest);
     return true;
@@ -124,6 +136,7 @@ class Inspection {
       const std::string name = entry->path().filename().string();
       std::error_code kind_error;
       const bool plain = entry->symlink_status(kind_error).type() == fs::file_type::regular;
+      if (is_part(name)) continue;
       if (!plain || kind_error)
         problem(name, "it is no plain file");
       else if (name != kManifest && name != kManifestDigest && !manifest_["files"].contains(name)) {
@@ -148,6 +161,7 @@ class Inspection {
     for (const std::string& name : segments_in(names_)) {
       const auto bytes = bytes_of(folder_ / name);
       if (!bytes || !verifier.take_segment(name, *bytes)) break;
+      check_events(name, *bytes);
     }
     chain_ = verifier.result().to_json();
     if (const auto& found = verifier.result().first_break) {
@@ -158,13 +172,41 @@ class Inspection {
     }
   }
 
+  // A decision that an event tells of has to follow from what the event says it was made from.
+  void check_events(const std::string& segment, const std::string& bytes) {
+    for (std::size_t begin = 0, end = 0; (end = bytes.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const auto event = parse_json(std::string_view(bytes).substr(begin, end - begin));
+      if (!event || !text_member(*event, "kind").starts_with(kDecidedKinds)) continue;
+      const Json facts = event->value("facts", Json::object());
+      if (!facts.is_object() || !facts.contains("decision") || !facts.contains("inputs")) continue;
+      decided_[text_member(*event, "id")] = facts["decision"];
+      const Recomputed found = recompute(facts);
+      const std::string where = "event " + text_member(*event, "id") + ": " + found.reason;
+      if (found.verdict == Recomputed::Verdict::agrees) ++in_chain_;
+      if (found.verdict == Recomputed::Verdict::differs) problem(segment, where);
+      if (found.verdict == Recomputed::Verdict::unknown) unknown_.push_back(where);
+    }
+  }
+
+  bool is_part(const std::string& name) const {
+    return std::find(part_names_.begin(), part_names_.end(), name) != part_names_.end();
+  }
+
+  void check_parts();
+
   void check_decisions() {
     if (!manifest_["files"].contains(kDecisions)) return;
     const auto decisions = parse_json(bytes_of(folder_ / kDecisions).value_or(""));
     if (!decisions || !decisions->is_array()) return problem(kDecisions, "not an array of decisions");
     for (std::size_t place = 0; place < decisions->size(); ++place) {
-      const Recomputed found = recompute((*decisions)[place]);
-      const std::string where = "decision " + std::to_string(place + 1) + ": " + found.reason;
+      const Json& said = (*decisions)[place];
+      const Recomputed found = recompute(said);
+      const std::string number = "decision " + std::to_string(place + 1) + ": ";
+      const std::string where = number + found.reason;
+      const auto told = decided_.find(said.is_object() ? text_member(said, "evidence") : std::string());
+      if (told != decided_.end() && told->second != said.value("decision", Json())) {
+        problem(kDecisions, number + "event " + told->first + " tells of another");
+      }
       if (found.verdict == Recomputed::Verdict::agrees) ++recomputed_;
       if (found.verdict == Recomputed::Verdict::differs) problem(kDecisions, where);
       if (found.verdict == Recomputed::Verdict::unknown) unknown_.push_back(where);
@@ -172,24 +214,62 @@ class Inspection {
   }
 
   fs::path folder_;
+  int depth_;
   Json manifest_;
   std::string manifest_sha256_;
   std::vector<std::string> names_;
   Json chain_;
+  std::vector<std::string> part_names_;
+  std::map<std::string, Json> decided_;  // by event
   std::size_t recomputed_ = 0;
+  std::size_t in_chain_ = 0;
   Json unknown_ = Json::array();
   Json problems_ = Json::array();
+  Json parts_ = Json::object();
 };
 
-}  // namespace
-
-Result<void> write_package(const std::string& folder_path, const std::map<std::string, std::string>& files,
-                           const Json& facts) {
-  for (const auto& [name, bytes] : files) {
-    if (!is_plain_name(name) || name == kManifest || name == kManifestDigest) {
-      return Refusal(Code::request_malformed, "no name for a file of a package: " + printable(name));
+// A part is verified as a package of its own; that it is the one that was put here, its manifest's digest tells.
+void Inspection::check_parts() {
+  for (const std::string& name : part_names_) {
+    std::error_code error;
+    if (fs::symlink_status(folder_ / name, error).type() != fs::file_type::directory) {
+      problem(name, "it is missing, or no folder");
+      continue;
     }
+    if (depth_ >= kPartDepthMax) {
+      problem(name, "parts within parts, deeper than a package goes");
+      continue;
+    }
+    Inspection part(folder_ / name, depth_ + 1);
+    part.run();
+    for (const Json& found : part.problems_) {
+      problem(name + "/" + text_member(found, "file"), text_member(found, "reason"));
+    }
+    if (part.manifest_sha256_ != text_member(manifest_["parts"], name)) {
+      problem(name + "/" + kManifest, "the whole package's manifest names another");
+    }
+    for (const Json& what : part.unknown_) {
+      unknown_.push_back(what.is_string() ? name + ": " + what.get<std::string>() : name);
+    }
+    parts_[name] = part.report();
   }
+}
+
+Result<void> check_plain_names(const Package& package) {
+  const auto refused = [](const std::string& name) {
+    return Refusal(Code::request_malformed, "no name for a file of a package: " + printable(name));
+  };
+  for (const auto& [name, bytes] : package.files) {
+    if (!is_plain_name(name) || name == kManifest || name == kManifestDigest) return refused(name);
+  }
+  for (const auto& [name, part] : package.parts) {
+    if (!is_plain_name(name) || package.files.contains(name) || name == kManifest) return refused(name);
+    HF_CHECK(check_plain_names(part));
+  }
+  return {};
+}
+
+Result<void> make_empty_folder(const std::string& folder_path) {
   const fs::path folder(folder_path);
   std::error_code error;
   fs::create_directories(folder, error);
@@ -201,7 +281,17 @@ Result<void> write_package(const std::string& folder_path, const std::map<std::s
     return Refusal(Code::state_persist_failed, "no empty folder can be had at " + printable(folder_path),
                    Json{{"path", printable(folder_path)}, {"os_error", error.value()}});
   }
-  Json manifest = facts.is_object() ? facts : Json::object();
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_package(const std::string& folder_path, const Package& package) {
+  HF_CHECK(check_plain_names(package));
+  HF_CHECK(make_empty_folder(folder_path));
+  const fs::path folder(folder_path);
+  const auto& files = package.files;
+  Json manifest = package.facts.is_object() ? package.facts : Json::object();
   if (!manifest.contains("unknown")) manifest["unknown"] = Json::array();
   manifest["protocol"] = kPackageProtocol;
   manifest["files"] = Json::object();
@@ -216,6 +306,10 @@ Result<void> write_package(const std::string& folder_path, const std::map<std::s
     if (!verifier.take_segment(name, files.at(name))) break;
   }
   manifest["head"] = verifier.result().head;
+  for (const auto& [name, part] : package.parts) {
+    HF_CHECK(write_package((folder / name).string(), part));
+    manifest["parts"][name] = sha256_hex(bytes_of(folder / name / kManifest).value_or(""));
+  }
   const std::string text = dump_pretty(manifest) + "\n";
   HF_CHECK(write_file(folder / kManifest, text));
   return write_file(folder / kManifestDigest, digest_line(sha256_hex(text)));

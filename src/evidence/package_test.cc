@@ -63,7 +63,7 @@ class PackageTest : public testing::Test {
       {"steps.json", "[]"}};
   const Json facts = {{"made_at", "2026-10-31T18:00:00Z"}, {"unknown", Json::array({"what the network did"})}};
 
-  void write() { ASSERT_TRUE(granted(write_package(folder, contents, facts))); }
+  void write() { ASSERT_TRUE(granted(write_package(folder, {contents, facts}))); }
   std::string problem() {
     const auto found = verify_package(folder);
     EXPECT_TRUE(refused_with(found, Code::evidence_chain_broken));
@@ -162,9 +162,10 @@ TEST_F(PackageTest, ChangesNothingWhileItVerifies) {
 
 TEST_F(PackageTest, IsWrittenOnlyIntoAnEmptyFolderAndUnderPlainNames) {
   write();
-  EXPECT_TRUE(refused_with(write_package(folder, contents, facts), Code::target_exists));
+  EXPECT_TRUE(refused_with(write_package(folder, {contents, facts}), Code::target_exists));
   for (const char* name : {"../x", "a/b", "", ".hidden", "manifest.json", "manifest.sha256"}) {
-    EXPECT_TRUE(refused_with(write_package(place.at("other"), {{name, "x"}}, facts), Code::request_malformed)) << name;
+    EXPECT_TRUE(refused_with(write_package(place.at("other"), {{{name, "x"}}, facts}), Code::request_malformed))
+        << name;
   }
   EXPECT_FALSE(place.exists("other"));
   EXPECT_FALSE(place.exists("x"));
@@ -179,6 +180,93 @@ TEST_F(PackageTest, NeverTrustsANameInAManifest) {
   place.write("package/manifest.json", text);
   place.write("package/manifest.sha256", sha256_hex(text) + "  manifest.json\n");
   EXPECT_EQ(problem(), "manifest.json");
+}
+
+std::string decided_log(const Json& decision) {
+  os::FakeControlFolder files;
+  Chain chain(files);
+  Event event;
+  event.kind = "command_refused";
+  event.facts = decision;
+  EXPECT_TRUE(granted(chain.append({event}, Instant{1, 2, "boot"})));
+  return files.read("evidence/log-000001.jsonl").value().value();
+}
+
+TEST_F(PackageTest, RecomputesTheDecisionsThatStandInTheChain) {
+  contents["log-000001.jsonl"] = decided_log(decision_of("stale_lease_generation", {{"current_generation", "15"}}));
+  write();
+  EXPECT_EQ(verify_package(folder).value()["decisions"]["in_chain"], 1);
+  contents["log-000001.jsonl"] = decided_log(decision_of("stale_lease_generation"));
+  ASSERT_TRUE(granted(write_package(place.at("wrong"), {contents, facts})));
+  const auto found = verify_package(place.at("wrong"));
+  ASSERT_TRUE(refused_with(found, Code::evidence_chain_broken));
+  EXPECT_EQ(found.refusal().details()["first_break"]["file"], "log-000001.jsonl");
+}
+
+TEST_F(PackageTest, FindsADecisionThatItsOwnEventContradicts) {
+  const Json stale = decision_of("stale_lease_generation", {{"current_generation", "15"}});
+  contents["log-000001.jsonl"] = decided_log(stale);
+  const auto event = parse_json(contents["log-000001.jsonl"]);
+  Json accepted = decision_of("accepted");
+  accepted["evidence"] = (*event)["id"];
+  contents["decisions.json"] = dump_canonical(Json::array({accepted}));
+  write();
+  EXPECT_EQ(problem(), "decisions.json");
+}
+
+TEST_F(PackageTest, VerifiesItsPartsAndThatTheyAreItsOwn) {
+  const Package part{contents, facts};
+  ASSERT_TRUE(granted(write_package(folder, {{{"notes.txt", "x"}}, facts, {{"one", part}, {"two", part}}})));
+  const auto found = verify_package(folder);
+  ASSERT_TRUE(granted(found));
+  EXPECT_EQ(found.value()["parts"]["two"]["chain"]["events"], 3);
+  EXPECT_EQ(found.value()["unknown"].size(), 5U) << "its own, and each part's with its name";
+
+  place.write("package/one/steps.json", "[1]");
+  EXPECT_EQ(problem(), "one/steps.json");
+  place.write("package/one/steps.json", "[]");
+  // A part that verifies by itself, but is not the one that was put there.
+  std::filesystem::remove_all(place.at("package/one"));
+  ASSERT_TRUE(granted(write_package(place.at("package/one"), {{{"steps.json", "[2]"}}, facts})));
+  EXPECT_EQ(problem(), "one/manifest.json");
+  std::filesystem::remove_all(place.at("package/one"));
+  EXPECT_EQ(problem(), "one");
+}
+
+TEST_F(PackageTest, TakesNoPartsByNamesThatLeadElsewhereOrWithoutAnEnd) {
+  EXPECT_TRUE(refused_with(write_package(folder, {{}, facts, {{"../x", {}}}}), Code::request_malformed));
+  EXPECT_TRUE(refused_with(write_package(folder, {{{"one", "x"}}, facts, {{"one", {}}}}), Code::request_malformed));
+  EXPECT_FALSE(place.exists("package"));
+  Package nested;
+  for (int depth = 0; depth < 5; ++depth) nested = Package{{}, Json::object(), {{"part", nested}}};
+  ASSERT_TRUE(granted(write_package(folder, nested)));
+  EXPECT_TRUE(refused_with(verify_package(folder), Code::evidence_chain_broken));
+}
+
+TEST(Decision, FollowsFromWhatWasAppliedBefore) {
+  const Json operation = {{"resource", "session://a"}, {"payload_sha256", "1"}};
+  const Json inputs = {{"receiver_mark", "15"}, {"presented_operation", operation}, {"applied_operation", operation}};
+  EXPECT_EQ(recompute(decision_of("repeated", inputs)).verdict, Verdict::agrees)
+      << "below the mark, and still repeated";
+  EXPECT_EQ(recompute(decision_of("accepted", inputs)).verdict, Verdict::differs);
+  Json other = inputs;
+  other["applied_operation"]["payload_sha256"] = "2";
+  EXPECT_EQ(recompute(decision_of("operation_id_reused", other)).verdict, Verdict::agrees);
+  Json started = inputs;
+  started["applied_state"] = "started";
+  EXPECT_EQ(recompute(decision_of("receiver_outcome_unknown", started)).verdict, Verdict::agrees);
+  Json none = inputs;
+  none["applied_operation"] = nullptr;
+  EXPECT_EQ(recompute(decision_of("stale_lease_generation", none)).verdict, Verdict::agrees);
+}
+
+TEST(Decision, FollowsFromTheIssuerAndFromTheEffect) {
+  const Json issuer = {{"expected_issuer", "one"}, {"presented_issuer", "two"}};
+  EXPECT_EQ(recompute(decision_of("generation_incomparable", issuer)).verdict, Verdict::agrees);
+  const Json changed = {{"effect", {{"expected", "1"}, {"current", "2"}}}};
+  EXPECT_EQ(recompute(decision_of("record_version_changed", changed)).verdict, Verdict::agrees);
+  EXPECT_EQ(recompute(decision_of("record_missing", {{"effect", {{"key", 1}}}})).verdict, Verdict::agrees);
+  EXPECT_EQ(recompute(decision_of("record_missing", changed)).verdict, Verdict::differs);
 }
 
 TEST(Decision, FollowsFromTheKeysThenTheEpochThenTheDeadline) {

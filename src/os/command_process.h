@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "holdfast/result.h"
+#include "os/handle.h"
 #include "os/process.h"
 
 namespace holdfast::os {
@@ -49,7 +50,8 @@ struct CommandOptions {
   std::string folder = {};                                            // where it starts; empty: here
   std::vector<std::pair<std::string, std::string>> environment = {};  // beside this process's own
   std::string without_prefix = {};                                    // variables whose names begin so are left out
-  const Confinement* confinement = nullptr;                           // needed until start() returns
+  const Handle* input = nullptr;                                      // standard input in the place of ours
+  const Confinement* confinement = nullptr;                           // both needed until start() returns
   bool whole_tree = false;
   std::function<bool(std::int64_t pid)> spares = {};  // with whole_tree: not the program's, and not ended with it
   // Asked after a stop, before the program goes on: much may have expired meanwhile. false: it stays stopped, and

@@ -111,6 +111,7 @@ Result<Command> command_from_json(const Json& value) {
   HF_TRY(command.task_id, text_of(value, "task_id"));
   const Json issuer = value.value("issuer", Json());
   if (!issuer.is_object()) return malformed("issuer", "is no object");
+  if (issuer.size() > 2) return malformed("issuer", "has a member that no issuer has");
   HF_TRY(command.issuer.workspace_id, text_of(issuer, "workspace_id"));
   HF_TRY(command.issuer.authority, text_of(issuer, "authority"));
   HF_TRY(command.precondition, optional_text_of(value, "precondition"));

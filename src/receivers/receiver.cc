@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "base/fault_point.h"
 #include "base/json.h"
 
 namespace holdfast::receivers {
 namespace {
+
+constexpr const char* kStarted = "started";
 
 Json number(const std::optional<Generation>& generation) { return generation ? Json(generation->text()) : Json(); }
 
@@ -14,6 +17,7 @@ Json number(const std::optional<Generation>& generation) { return generation ? J
 Json inputs_of(const Json& presented, const std::optional<Generation>& mark, const Current& current) {
   Json inputs = {
       {"presented_generation", presented.value("generation", Json())},
+      {"presented_epoch", presented.value("control_epoch", Json())},
       {"receiver_mark", number(mark)},
       {"workspace_mark", number(current.workspace_mark)},
       {"presented_issuer", presented.value("issuer", Json())},
@@ -25,7 +29,7 @@ Json inputs_of(const Json& presented, const std::optional<Generation>& mark, con
   inputs["presented_task"] = presented.value("task_id", Json());
   inputs["current_task"] = current.generation ? Json(current.task_id) : Json();
   const auto epoch = exact_u64(presented.value("control_epoch", Json()));
-  inputs["revoked"] = epoch && *epoch < current.epoch.value;
+  inputs["revoked"] = epoch && *epoch != current.epoch.value;
   inputs["expired"] = current.expired;
   return inputs;
 }
@@ -55,7 +59,10 @@ Refusal closed(const Command& command, const std::optional<Generation>& mark, co
 }
 
 Refusal stale(const Command& command, const std::optional<Generation>& mark, const Current& current) {
-  const std::optional<Generation> newest = current.knows_tenancy ? current.generation : mark;
+  const auto& known = current.generation ? current.generation : current.ended;
+  // A mark above what this authority knows is of a takeover that it has not heard of.
+  const bool mark_is_newer = mark && (!current.knows_tenancy || (known && *known < *mark));
+  const std::optional<Generation> newest = mark_is_newer ? mark : known;
   return Refusal(Code::stale_lease_generation,
                  "stale_lease_generation: expected " + std::to_string(command.generation) + ", current " +
                      (newest ? newest->text() : "none"),
@@ -72,7 +79,8 @@ std::optional<Refusal> against_the_tenancy(const Command& command, const std::op
   const bool is_current = current.generation && current.generation->value == command.generation &&
                           current.owner == command.owner && current.task_id == command.task_id;
   if (!is_current) return stale(command, mark, current);
-  if (command.control_epoch < current.epoch.value) {
+  // One that is ahead was never issued here.
+  if (command.control_epoch != current.epoch.value) {
     return Refusal(Code::control_epoch_revoked,
                    "control_epoch_revoked: the command is of epoch " + std::to_string(command.control_epoch) +
                        ", current " + current.epoch.text(),
@@ -99,6 +107,14 @@ Json Decision::to_json(const Command& command) const {
               {"incoming_generation", inputs.value("presented_generation", Json())},
               {"highest_accepted_generation", inputs.value("receiver_mark", Json())},
               {"inputs", inputs}};
+}
+
+Json started_outcome(const Command& command) { return Json{{"state", kStarted}, {"resource", command.resource}}; }
+
+bool is_started(const Json& outcome) { return text_member(outcome, "state") == kStarted; }
+
+Result<void> Receiver::settle(const std::string&, const std::optional<Json>&) {
+  return Refusal(Code::usage, "a receiver of kind " + kind() + " knows every outcome: nothing is to be settled");
 }
 
 Result<Applied> applied_from_texts(const std::string& operation_id, const std::string& command,
@@ -128,10 +144,10 @@ Result<Delivery> deliver(Receiver& receiver, const Json& presented, const std::s
                    Refusal(Code::content_corrupted_in_transit,
                            "content_corrupted_in_transit: the payload is not the one that the command names"));
   }
-  HF_TRY(const auto transaction, receiver.begin());
+  HF_TRY(const auto transaction, receiver.begin_for(command, payload));
   HF_TRY(const auto mark, transaction->mark(command.resource));
   delivery.mark = mark;
-  delivery.decision.inputs = inputs_of(presented, mark, current);
+  delivery.decision.inputs["receiver_mark"] = number(mark);
   const bool is_closed = !mark || (current.workspace_mark && *mark < *current.workspace_mark);
   if (is_closed) return refused(std::move(delivery), closed(command, mark, current));
   HF_TRY(const auto before, transaction->applied(command.operation_id));
@@ -143,6 +159,18 @@ Result<Delivery> deliver(Receiver& receiver, const Json& presented, const std::s
                            "operation_id_reused: " + command.operation_id + " was used for another command",
                            Json{{"operation_id", command.operation_id}}));
   }
+  if (before && is_started(before->outcome)) {
+    delivery.decision.inputs["applied_state"] = kStarted;
+    return refused(std::move(delivery),
+                   Refusal(Code::receiver_outcome_unknown,
+                           "receiver_outcome_unknown: " + command.operation_id +
+                               " was started and has not come back: it runs, or its end was never reported",
+                           Json{{"operation_id", command.operation_id},
+                                {"resource", command.resource},
+                                {"generation", std::to_string(before->command.generation)}})
+                       .with_hint("wait for its end; where there will be none, find out what it did, then "
+                                  "`holdfast receiver settle NAME --operation ID --ran|--not-run --reason TEXT`"));
+  }
   if (before) {
     delivery.decision.decision = "repeated";
     delivery.repeated = true;
@@ -151,15 +179,22 @@ Result<Delivery> deliver(Receiver& receiver, const Json& presented, const std::s
     return delivery;
   }
   if (auto refusal = against_the_tenancy(command, mark, current)) return refused(std::move(delivery), *refusal);
+  const auto not_effected = [&](const Refusal& why) {
+    delivery.decision.inputs["effect"] = why.details();
+    return refused(std::move(delivery), why);
+  };
   auto outcome = transaction->apply(command, payload, capture);
-  if (!outcome.ok()) {
-    delivery.decision.inputs["effect"] = outcome.refusal().details();
-    return refused(std::move(delivery), outcome.refusal());
-  }
+  // A receiver that cannot work has judged nothing.
+  if (!outcome.ok() && outcome.refusal().code() == Code::receiver_unreachable) return outcome.refusal();
+  if (!outcome.ok()) return not_effected(outcome.refusal());
   HF_CHECK(transaction->remember({command, *outcome}));
   const Generation raised{std::max(mark->value, command.generation)};
   if (*mark < raised) HF_CHECK(transaction->set_mark(command.resource, raised));
-  HF_CHECK(transaction->commit());
+  HF_FAULT_POINT("receiver_before_commit");
+  const auto committed = transaction->commit();
+  if (!committed.ok() && transaction->is_effect_refused()) return not_effected(committed.refusal());
+  HF_CHECK(committed);
+  HF_FAULT_POINT("receiver_after_commit");
   delivery.mark = raised;
   delivery.decision.decision = "accepted";
   delivery.outcome = std::move(*outcome);

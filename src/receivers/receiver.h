@@ -52,6 +52,8 @@ class Transaction {
   using Capture = std::function<Result<Json>(const Json& before)>;
   virtual Result<Json> apply(const Command& command, const std::string& payload, const Capture& capture) = 0;
   virtual Result<void> commit() = 0;
+  // Whether commit() refused because of the effect: a receiver may send an effect and its verification with the commit.
+  virtual bool is_effect_refused() const { return false; }
 };
 
 class Receiver {
@@ -60,9 +62,20 @@ class Receiver {
   virtual std::string kind() const = 0;
   // Exclusive from its first statement, so that check and effect cannot be parted. receiver_unreachable.
   virtual Result<std::unique_ptr<Transaction>> begin() = 0;
+  // The same, with what deliver() will ask for: a receiver that is far away can ask for all of it at once.
+  virtual Result<std::unique_ptr<Transaction>> begin_for(const Command&, const std::string& /*payload*/) {
+    return begin();
+  }
   // Looks at the effect again from outside of the transaction that made it; what it finds is a fact of the decision.
   virtual Result<Json> observe(const Command& command, const std::string& payload) = 0;
+  // Of a receiver whose effect takes time (a program): the outcome that is remembered from now on, of an operation that
+  // was accepted as started; nullopt forgets it, so that it may run again. `usage` where every outcome is final.
+  virtual Result<void> settle(const std::string& operation_id, const std::optional<Json>& outcome);
 };
+
+// The outcome of an operation that was accepted and has not come back: asked again, it is receiver_outcome_unknown.
+Json started_outcome(const Command& command);
+bool is_started(const Json& outcome);
 
 // What the authority says of the resource, looked up under its transition. Without one (another machine, a receiver
 // that only has its mark) the mark alone decides.
@@ -75,6 +88,8 @@ struct Current {
   std::string task_id;
   Epoch epoch;
   bool expired = false;
+  std::optional<Generation> ended =
+      {};  // nobody holds it: of the tenancy that ended last, for who asks what is current
 };
 
 // The second seed's second contract, with the inputs it was made from: evidence::recompute gives the same decision.

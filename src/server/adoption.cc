@@ -24,8 +24,12 @@ constexpr auto kDeathLimit = std::chrono::milliseconds(10'000);
 
 class Adoption {
  public:
-  Adoption(os::DescriptorChannel channel, os::WorkspaceFolder folder, std::unique_ptr<os::ControlFolder> files)
-      : channel_(std::move(channel)), folder_(std::move(folder)), files_(std::move(files)) {}
+  Adoption(os::DescriptorChannel channel, os::WorkspaceFolder folder, std::unique_ptr<os::ControlFolder> files,
+           std::shared_ptr<const receivers::ReceiverSet> receivers)
+      : channel_(std::move(channel)),
+        folder_(std::move(folder)),
+        files_(std::move(files)),
+        receivers_(std::move(receivers)) {}
 
   Result<int> run();
 
@@ -42,6 +46,7 @@ class Adoption {
   os::DescriptorChannel channel_;
   os::WorkspaceFolder folder_;
   std::unique_ptr<os::ControlFolder> files_;
+  std::shared_ptr<const receivers::ReceiverSet> receivers_;
   Shared state_;
   std::optional<LivenessRecord> record_;
   os::ProcessIdentity predecessor_;
@@ -75,6 +80,7 @@ Result<void> Adoption::authenticate() {
   predecessor_ = os::ProcessIdentity::from_json(welcome.value("process", Json()));
   predecessor_session_ = text_member(welcome, "session");
   ServeOptions options;
+  options.receivers = receivers_;
   options.transition_limit_ms = welcome.value("transition_limit_ms", options.transition_limit_ms);
   options.connection_limit = welcome.value("connection_limit", options.connection_limit);
   options.idle_limit_ms = welcome.value("idle_limit_ms", options.idle_limit_ms);
@@ -215,13 +221,14 @@ Result<int> Adoption::run() {
 
 }  // namespace
 
-Result<int> adopt(const std::string& root, os::Handle::Native number) {
+Result<int> adopt(const std::string& root, os::Handle::Native number,
+                  std::shared_ptr<const receivers::ReceiverSet> receivers) {
   HF_TRY(os::DescriptorChannel channel, os::DescriptorChannel::inherited(number));
   HF_TRY(os::WorkspaceFolder folder, os::open_workspace(root));
   HF_TRY(auto files, os::open_control_folder(folder.squad));
   os::name_this_process("holdfast");
   os::keep_footprint_small();
-  return Adoption(std::move(channel), std::move(folder), std::move(files)).run();
+  return Adoption(std::move(channel), std::move(folder), std::move(files), std::move(receivers)).run();
 }
 
 }  // namespace holdfast

@@ -9,14 +9,17 @@
 // Errors: adoption_not_expected (no such channel), adoption_secret_invalid, handoff_refused, handoff_failed, those of
 // the engine's open.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "holdfast/result.h"
 #include "os/handle.h"
+#include "receivers/receiver_set.h"
 
 namespace holdfast {
 
-// `channel`: the number of the inherited descriptor.
-Result<int> adopt(const std::string& root, os::Handle::Native channel);
+// `channel`: the number of the inherited descriptor. The receivers are opened anew by this process.
+Result<int> adopt(const std::string& root, os::Handle::Native channel,
+                  std::shared_ptr<const receivers::ReceiverSet> receivers = {});
 
 }  // namespace holdfast

@@ -58,6 +58,7 @@ Result<std::unique_ptr<Engine>> open_engine(const State& state) {
   options.mode = EngineMode::server;
   options.session = state.session;
   options.transition_limit_ms = state.options.transition_limit_ms;
+  options.receivers = state.options.receivers;
   return Engine::open(state.root, options);
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "holdfast/result.h"
+#include "receivers/receiver_set.h"
 
 namespace holdfast {
 
@@ -26,6 +27,7 @@ struct ServeOptions {
   int lock_limit_ms = 30'000;                       // how long processes that change things directly are waited for
   int connection_limit = 512;                       // one more is refused with server_unreachable
   int idle_limit_ms = 0;                            // 0: none
+  std::shared_ptr<const receivers::ReceiverSet> receivers = {};
 };
 
 constexpr int kEndedInOrder = 0;

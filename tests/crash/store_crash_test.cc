@@ -199,6 +199,32 @@ TEST_F(StoreUnderCrash, AnEndIsThereWholeOrNot) {
                 });
 }
 
+// B52: a tenancy's record that a restore brought back, though its scope was held and given up by others since.
+TEST_F(StoreUnderCrash, ARecordOlderThanTheLastEndedTenancyHoldsNothingAndIsTold) {
+  const auto files = fresh();
+  ASSERT_TRUE(granted(grant(*files, {"a"})));
+  const auto names = files->list("locks/write").value();
+  ASSERT_EQ(names.size(), 1U);
+  const std::string path = "locks/write/" + names.front();
+  const std::string old = files->read(path).value().value();
+  ASSERT_TRUE(granted(end(*files, {"a"})));
+  ASSERT_TRUE(granted(grant(*files, {"a"})));
+  ASSERT_TRUE(granted(end(*files, {"a"})));
+  ASSERT_TRUE(granted(grant(*files, {"a"})));
+  ASSERT_TRUE(granted(files->publish(path, old)));
+
+  const auto held = mutex_->acquire();
+  evidence::Chain chain(*files);
+  LocalStore store(*files, chain);
+  const auto state = store.load(*held, Need::generations, now_);
+  ASSERT_TRUE(granted(state));
+  EXPECT_TRUE(state->held.empty()) << "neither the first tenancy nor the third, whose record is gone";
+  EXPECT_FALSE(files->read(path).value()) << "it is not found again and again";
+  const std::string log = files->read("evidence/log-000001.jsonl").value().value();
+  EXPECT_NE(log.find("\"kind\":\"old_tenancy_record_removed\""), std::string::npos);
+  EXPECT_FALSE(chain.verify()->first_break);
+}
+
 TEST_F(StoreUnderCrash, ABatchIsAllOrNothing) {
   at_every_step([](FakeControlFolder&) {},
                 [&](FakeControlFolder& files) {

@@ -89,7 +89,8 @@ export async function runWorkflow(scratch, { list, call, brief = false }) {
   assert.equal((await done('file_read', { scope: 'a.txt' })).content, 'three\n');
   assert.deepEqual((await done('reconcile_list', {})).reconcile, []);
   assert.deepEqual((await done('quarantine_list', {})).quarantine, []);
-  await refused('unsupported_here', 'handoff_status', {});
+  assert.deepEqual((await done('handoff_status', {})).handoffs, []);
+  await refused('not_found', 'act_approve', { operation_id: 'never-prepared' });
   await done('doctor', {});
 }
 

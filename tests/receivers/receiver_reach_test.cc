@@ -42,28 +42,48 @@ Json rows(Json where) {
   return where;
 }
 
-TEST(SqliteReceiver, IsUnreachableWhereAnotherFileBearsItsDatabasesName) {
-  const support::TemporaryFolder folder;
-  const auto make = [&](const std::string& name) {
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open(folder.at(name).c_str(), &database), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(database,
-                           "CREATE TABLE accounts(id INTEGER PRIMARY KEY, version INTEGER, state TEXT);"
-                           "INSERT INTO accounts VALUES(7,1,'new')",
-                           nullptr, nullptr, nullptr),
-              SQLITE_OK);
-    sqlite3_close(database);
+std::string asked(const std::string& path, const std::string& sql) {
+  sqlite3* database = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  std::string value;
+  const auto take = [](void* into, int count, char** values, char**) {
+    if (count > 0 && values[0] != nullptr) *static_cast<std::string*>(into) = values[0];
+    return 0;
   };
-  make("rows.db");
-  make("other.db");
-  const auto receiver = open_sqlite_receiver(rows(Json{{"database", folder.at("rows.db")}}));
-  ASSERT_TRUE(granted(receiver));
-  ASSERT_TRUE(granted(make_mark(**receiver, kResource, Generation{5})));
-  ASSERT_EQ(std::rename(folder.at("other.db").c_str(), folder.at("rows.db").c_str()), 0);
-  EXPECT_TRUE(refused_with(deliver(**receiver, paid("op-1").to_json(), kPaid, at_mark(5)), Code::receiver_unreachable));
-  EXPECT_TRUE(
-      refused_with(open_sqlite_receiver(rows(Json{{"database", folder.at("absent.db")}})), Code::receiver_unreachable));
-  EXPECT_FALSE(folder.exists("absent.db")) << "nothing is made where nothing was";
+  EXPECT_EQ(sqlite3_exec(database, sql.c_str(), take, &value, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  sqlite3_close(database);
+  return value;
+}
+
+// B119: the file is replaced while the receiver has it open, with a log that has content. The receiver writes no byte
+// to the other file. Its own log stays behind under the name of the other one, as SQLite leaves it, and whoever
+// replaced the file has to take it away with it: docs/formats/receivers.md.
+TEST(SqliteReceiver, IsUnreachableWhereAnotherFileBearsItsDatabasesName) {
+  for (const char* journal : {"DELETE", "WAL"}) {
+    const support::TemporaryFolder folder;
+    for (const char* name : {"rows.db", "other.db"}) {
+      asked(folder.at(name),
+            "CREATE TABLE accounts(id INTEGER PRIMARY KEY, version INTEGER, state TEXT);"
+            "INSERT INTO accounts VALUES(7,1,'new')");
+    }
+    asked(folder.at("rows.db"), std::string("PRAGMA journal_mode=") + journal);
+    auto receiver = open_sqlite_receiver(rows(Json{{"database", folder.at("rows.db")}}));
+    ASSERT_TRUE(granted(receiver));
+    ASSERT_TRUE(granted(make_mark(**receiver, kResource, Generation{5})));
+    const std::string other = folder.read("other.db");
+    ASSERT_EQ(std::rename(folder.at("other.db").c_str(), folder.at("rows.db").c_str()), 0);
+    EXPECT_TRUE(
+        refused_with(deliver(**receiver, paid("op-1").to_json(), kPaid, at_mark(5)), Code::receiver_unreachable));
+    receiver->reset();
+    EXPECT_EQ(folder.read("rows.db"), other) << journal;
+    for (const char* suffix : {"-wal", "-shm"}) std::remove((folder.at("rows.db") + suffix).c_str());
+    EXPECT_EQ(asked(folder.at("rows.db"), "PRAGMA integrity_check"), "ok") << journal;
+    EXPECT_EQ(asked(folder.at("rows.db"), "SELECT state||version FROM accounts"), "new1");
+    EXPECT_EQ(asked(folder.at("rows.db"), "SELECT count(*) FROM sqlite_master WHERE name LIKE 'holdfast%'"), "0");
+    EXPECT_TRUE(refused_with(open_sqlite_receiver(rows(Json{{"database", folder.at("absent.db")}})),
+                             Code::receiver_unreachable));
+    EXPECT_FALSE(folder.exists("absent.db")) << "nothing is made where nothing was";
+  }
 }
 
 class PostgresAlone : public testing::Test {
@@ -119,6 +139,32 @@ TEST_F(PostgresAlone, SaysThatACommitsOutcomeIsUnknownAndTellsItWhenAskedAgain) 
   const auto again = deliver(*receiver_, paid("op-1").to_json(), kPaid, at_mark(5));
   ASSERT_TRUE(granted(again));
   EXPECT_EQ(run("SELECT version FROM accounts"), "2") << "once, whichever it was";
+}
+
+// PostgreSQL's texts end at a NUL; what cannot be held as it was sent is refused, and not shortened.
+TEST_F(PostgresAlone, RefusesATextWithANulAndGoesOn) {
+  const std::string cut = dump_canonical(
+      Json{{"key", {{"id", {{"integer", "7"}}}}}, {"set", {{"state", {{"text", std::string("pa\0id", 5)}}}}}});
+  Command asked = paid("op-1");
+  asked.payload_sha256 = sha256_hex(cut);
+  const auto refused = deliver(*receiver_, asked.to_json(), cut, at_mark(5));
+  ASSERT_TRUE(granted(refused));
+  EXPECT_EQ(refused->decision.decision, "request_malformed");
+  EXPECT_EQ(run("SELECT state FROM accounts"), "new");
+  EXPECT_EQ(run("SELECT count(*) FROM holdfast_operations"), "0");
+  const auto delivery = deliver(*receiver_, paid("op-2").to_json(), kPaid, at_mark(5));
+  ASSERT_TRUE(granted(delivery));
+  EXPECT_EQ(delivery->decision.decision, "accepted");
+}
+
+// What the database itself refuses is the effect's refusal, and leaves nothing.
+TEST_F(PostgresAlone, SaysOfAConstraintThatTheEffectWasRefused) {
+  run("ALTER TABLE accounts ADD CHECK (state <> 'paid')");
+  const auto refused = deliver(*receiver_, paid("op-1").to_json(), kPaid, at_mark(5));
+  ASSERT_TRUE(granted(refused));
+  EXPECT_EQ(refused->decision.decision, "receiver_unreachable");
+  EXPECT_EQ(refused->refusal->details().value("sqlstate", ""), "23514");
+  EXPECT_EQ(run("SELECT count(*) FROM holdfast_operations"), "0");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,32 @@ bool PrivatePostgres::start() {
   return true;
 }
 
+std::string PrivatePostgres::pooled() {
+  const std::string connection = "host=" + folder_ + " port=6432 user=holdfast dbname=postgres";
+  if (pooler_) return connection;
+  std::ofstream(folder_ + "/users.txt") << "\"holdfast\" \"\"\n";
+  std::ofstream(folder_ + "/pgbouncer.ini") << "[databases]\npostgres = host=" << folder_ << "\n[pgbouncer]\n"
+                                            << "listen_addr =\nlisten_port = 6432\nunix_socket_dir = " << folder_
+                                            << "\nauth_type = trust\nauth_file = " << folder_
+                                            << "/users.txt\npool_mode = transaction\ndefault_pool_size = 2\n"
+                                            << "max_client_conn = 200\n";
+  pooler_ = std::make_unique<Child>(spawn(as_ordinary_user({"/usr/sbin/pgbouncer", "-q", folder_ + "/pgbouncer.ini"})));
+  if (eventually([&] { return answers(connection); }, 30'000)) return connection;
+  why_not_ = "pgbouncer did not answer within 30 s";
+  return "";
+}
+
+bool PrivatePostgres::dump(const std::string& file) {
+  Child made = spawn({programs_ + "/pg_dump", "--clean", "--if-exists", "-f", file, "-d", connection()});
+  return made.wait() == 0;
+}
+
+bool PrivatePostgres::restore(const std::string& file) {
+  Child made = spawn(
+      {programs_ + "/psql", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-o", "/dev/null", "-f", file, "-d", connection()});
+  return made.wait() == 0;
+}
+
 void PrivatePostgres::crash_and_restart() {
   // Immediate shutdown: as a crash, with recovery at the next start, but no child process is left behind.
   server_->signal(SIGQUIT);
@@ -90,6 +117,10 @@ void PrivatePostgres::crash_and_restart() {
 }
 
 PrivatePostgres::~PrivatePostgres() {
+  if (pooler_) {
+    pooler_->kill();
+    pooler_->wait();
+  }
   if (server_) {
     server_->signal(SIGQUIT);
     server_->wait();

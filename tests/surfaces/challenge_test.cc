@@ -133,7 +133,9 @@ TEST_F(Challenge, MakesAPackageThatVerifiesOfflineAndNotOnceAnyFileOfItIsChanged
   EXPECT_EQ(names_in(temporary_.path()), std::set<std::string>{});
   const Json verified = run({"--json", "evidence", "verify", elsewhere_.at("package")}).document();
   EXPECT_EQ(verified.value("verified", false), true) << verified;
-  EXPECT_EQ(verified["decisions"]["recomputed"], 4) << "B's write, and A's write, renewal and release";
+  EXPECT_EQ(verified["decisions"]["recomputed"], 9)
+      << "B's write and two commands, and A's write, renewal, release and three commands";
+  EXPECT_EQ(verified["decisions"]["in_chain"], 5) << "the commands";
   EXPECT_FALSE(verified["unknown"].empty());
   for (const std::string& name : names_in(elsewhere_.at("package"))) {
     const std::string whole = elsewhere_.read("package/" + name);
@@ -164,8 +166,8 @@ TEST_F(Challenge, KeepsItsScratchFolderWhereAsked) {
 TEST_F(Challenge, ShowsItsProgressLineByLine) {
   const Ran ran = run({"challenge", "t1"});
   EXPECT_EQ(ran.status, 0);
-  EXPECT_NE(ran.out.find("[1/8] a scratch workspace and its server"), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("stale_lease_generation: expected 1, current 2"), std::string::npos);
+  EXPECT_NE(ran.out.find("[ 1/11] a scratch workspace and its server"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("write: stale_lease_generation: expected 1, current 4"), std::string::npos);
   EXPECT_NE(ran.out.find("holdfast evidence verify "), std::string::npos);
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);) {
@@ -173,12 +175,10 @@ TEST_F(Challenge, ShowsItsProgressLineByLine) {
   }
 }
 
-TEST_F(Challenge, SaysWhichNamesItKnowsAndWhichThisReleaseLacks) {
+TEST_F(Challenge, SaysWhichNamesItKnows) {
   const Json unknown = run({"--json", "challenge", "t99"}).document();
   EXPECT_EQ(unknown["error"]["code"], "challenge_unknown");
-  for (const char* later : {"t2", "t3", "t4"}) {
-    EXPECT_EQ(run({"--json", "challenge", later}).document()["error"]["code"], "unsupported_here") << later;
-  }
+  EXPECT_EQ(unknown["error"]["details"]["known"], Json({"stale-writer", "t1", "t2", "t3", "t4", "all"}));
   EXPECT_EQ(names_in(temporary_.path()), std::set<std::string>{});
 }
 

@@ -79,6 +79,7 @@ Result<LocalStore::Repaired> LocalStore::repair(const os::TransitionMutex::Held&
   if (anchor_) {
     if (const auto anchored = anchor_->read(); anchored.ok()) highest = std::max(highest, anchored->value);
   }
+  if (const auto marked = highest_receiver_mark(); marked.ok()) highest = std::max(highest, marked->value);
   Epoch epoch = marks.control_epoch;
   // Records are read one by one: repair has to work where load() refuses.
   for (const char* folder : {"locks/write", "resources"}) {

@@ -84,6 +84,8 @@ Result<Loaded> LocalStore::load(const os::TransitionMutex::Held& held, Need need
   }
   HF_TRY(state.epoch, read_epoch(epoch_floor));
   if (need == Need::generations) {
+    HF_TRY(const Generation marked, highest_receiver_mark());
+    generation_floor = std::max(generation_floor, marked);
     HF_TRY(auto examined, generations_.examine(generation_floor));
     if (examined.completed_phase_two) {
       evidence::Event event;
@@ -101,12 +103,20 @@ Result<Loaded> LocalStore::load(const os::TransitionMutex::Held& held, Need need
 }
 
 // A record whose generation already stands in resources/ belongs to a tenancy that ended just before a crash. Its event
-// is appended first: the record is what makes the next load() come back to it.
+// is appended first: the record is what makes the next load() come back to it. One that is older than what stands there
+// was restored or put back: nobody holds by it.
 Result<void> LocalStore::finish_ends(Loaded& state, const Instant& now) {
   for (auto entry = state.held.begin(); entry != state.held.end();) {
     HF_TRY(const auto last, last_ended(entry->second.scope));
-    if (!last || last->tenancy.generation != entry->second.generation) {
+    if (!last || last->tenancy.generation < entry->second.generation) {
       ++entry;
+      continue;
+    }
+    if (entry->second.generation < last->tenancy.generation) {
+      HF_CHECK(record_old_one(entry->second, *last, now));
+      HF_TRY(const std::string old, record_path(entry->second.scope, false));
+      HF_CHECK(remove_record(old));
+      entry = state.held.erase(entry);
       continue;
     }
     HF_TRY(const bool known, chain_.contains(last->event));
@@ -126,6 +136,19 @@ Result<void> LocalStore::finish_ends(Loaded& state, const Instant& now) {
     HF_CHECK(remove_record(path));
     entry = state.held.erase(entry);
   }
+  return {};
+}
+
+Result<void> LocalStore::record_old_one(const Tenancy& old, const EndedTenancy& last, const Instant& now) {
+  evidence::Event event;
+  event.kind = "old_tenancy_record_removed";
+  event.scope = old.scope.full();
+  event.generation = last.tenancy.generation;
+  event.facts = {{"generation", old.generation.text()},
+                 {"owner", old.owner},
+                 {"task", old.task_id},
+                 {"last_ended", last.tenancy.generation.text()}};
+  HF_CHECK(chain_.append({std::move(event)}, now));
   return {};
 }
 
@@ -327,9 +350,32 @@ Result<Counters> LocalStore::peek_counters() {
   HF_TRY(const evidence::Marks marks, evidence::Chain(files_).marks());
   Generation floor = marks.high_water;
   for (const auto& [scope, tenancy] : held) floor = std::max(floor, tenancy.generation);
+  HF_TRY(const Generation marked, highest_receiver_mark());
+  floor = std::max(floor, marked);
   HF_TRY(auto opened, generations_.examine(floor));
   HF_CHECK(check_anchor(opened.counters));
   return std::move(opened.counters);
+}
+
+// The workspace's copies of its receivers' marks: a store below one of them was rolled back.
+Result<Generation> LocalStore::highest_receiver_mark() {
+  HF_TRY(const auto names, files_.list("receivers"));
+  Generation highest;
+  for (const std::string& name : names) {
+    if (!name.ends_with(".json")) continue;
+    const std::string path = "receivers/" + name;
+    HF_TRY(const auto bytes, files_.read(path));
+    if (!bytes) continue;
+    const auto document = parse_json(*bytes);
+    const Json marks = document && document->is_object() ? document->value("marks", Json()) : Json();
+    if (!marks.is_object()) {
+      return Refusal(Code::state_unreadable, "state_unreadable: " + path + " is no receiver", Json{{"path", path}});
+    }
+    for (const auto& [resource, mark] : marks.items()) {
+      highest = std::max(highest, Generation{exact_u64(mark).value_or(0)});
+    }
+  }
+  return highest;
 }
 
 Result<void> LocalStore::check_anchor(const Counters& counters) {

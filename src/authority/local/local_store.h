@@ -43,6 +43,7 @@ class LocalStore : public TenancyStore {
   Result<EpochState> read_epoch(Epoch floor);
   Result<void> replay_batch(const os::TransitionMutex::Held&);
   Result<void> finish_ends(Loaded& state, const Instant& now);
+  Result<void> record_old_one(const Tenancy& old, const EndedTenancy& last, const Instant& now);
   Result<void> remove_record(const std::string& path);
   Result<void> apply(const std::vector<Change>& changes);
   Result<void> publish_staged(const std::string& path);
@@ -55,6 +56,7 @@ class LocalStore : public TenancyStore {
   ParseMemory<Tenancy> tenancies_;
   ParseMemory<EndedTenancy> ended_;
   ParseMemory<EpochState> epochs_;
+  Result<Generation> highest_receiver_mark();
   Result<void> check_anchor(const Counters& counters);
   GenerationStore generations_;
   std::unique_ptr<Anchor> anchor_;

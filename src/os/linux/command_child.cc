@@ -74,6 +74,7 @@ CommandImage::CommandImage(const std::vector<std::string>& arguments, const Comm
       variables_(environment_of(options)),
       candidates_(places_of(arguments.front(), variables_)),
       folder_(options.folder),
+      input_(options.input == nullptr ? -1 : options.input->fd()),
       confinement_(options.confinement) {
   static char shell[] = "/bin/sh";
   shell_pointers_ = {shell, nullptr};  // the second is the script, once its place is known
@@ -95,6 +96,7 @@ class CommandChild {
     if (image_.confinement_ != nullptr) {
       if (const int error = image_.confinement_->enter(); error != 0) give_up(Step::confinement, error);
     }
+    if (image_.input_ >= 0 && ::dup2(image_.input_, 0) < 0) give_up(Step::descriptors, errno);
     if (!close_all_but_gate()) give_up(Step::descriptors, errno);
     if (!image_.folder_.empty() && ::chdir(image_.folder_.c_str()) != 0) give_up(Step::folder, errno);
     sigset_t none;

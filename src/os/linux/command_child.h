@@ -37,6 +37,7 @@ class CommandImage {
   std::vector<std::string> variables_;
   std::vector<std::string> candidates_;  // where the program may be, in the order of PATH
   std::string folder_;
+  int input_;
   const Confinement* confinement_;
   std::vector<char*> argument_pointers_;
   std::vector<char*> variable_pointers_;

@@ -1,83 +1,90 @@
 #include "receivers/postgres/postgres_receiver.h"
 
+#include <utility>
+
 #include "base/json.h"
 #include "receivers/postgres/session.h"
+#include "receivers/postgres/statements.h"
 
 namespace holdfast::receivers {
 namespace {
 
-using postgres::as_identifier;
+using postgres::Query;
 using postgres::Rows;
 using postgres::Session;
+using postgres::Statements;
 
-// "schema.table" or "table"; the receiver's own tables stand in the same schema.
-struct Names {
-  std::string table;
-  std::string marks;
-  std::string operations;
+std::optional<bool> is_true(const Result<Rows>& rows) {
+  return rows.ok() ? std::optional(rows->count() == 1 && rows->is_true(0)) : std::nullopt;
+}
+
+// What was asked together with the BEGIN, in the order of its answers.
+struct Asked {
+  std::string resource;
+  std::string operation_id;
+  std::optional<RowChange> change;
 };
 
-Names names_of(const std::string& table) {
-  const auto dot = table.find('.');
-  const std::string schema = dot == std::string::npos ? "" : as_identifier(table.substr(0, dot)) + ".";
-  return {schema + as_identifier(dot == std::string::npos ? table : table.substr(dot + 1)), schema + "holdfast_marks",
-          schema + "holdfast_operations"};
-}
-
-// Columns with their parameters, numbered on from `values`.
-std::string numbered(const Columns& columns, const char* between, const char* compare, std::vector<Value>& values) {
-  std::string text;
-  for (const auto& [name, value] : columns) {
-    values.push_back(value);
-    text += (text.empty() ? "" : between) + as_identifier(name) + compare + "$" + std::to_string(values.size());
-  }
-  return text;
-}
-
+// Reads at once what deliver() will ask for, and sends what changes anything together with the COMMIT: two round trips.
 class PostgresTransaction : public Transaction {
  public:
-  PostgresTransaction(Session& session, const RowTarget& target, const Names& names)
-      : session_(session), target_(target), names_(names) {}
+  // `seen_after`: whether the row holds what was set, looked at behind the commit.
+  PostgresTransaction(Session& session, const RowTarget& target, const Statements& statements,
+                      std::optional<bool>& seen_after)
+      : session_(session), target_(target), statements_(statements), seen_after_(seen_after) {}
   ~PostgresTransaction() override {
     if (!ended_) static_cast<void>(session_.run("ROLLBACK"));
   }
 
+  Result<void> begin(Asked asked) {
+    std::vector<Query> queries = Statements::begin();
+    const std::size_t settings = queries.size();
+    if (!asked.operation_id.empty()) {
+      queries.push_back(statements_.mark(asked.resource));
+      queries.push_back(statements_.applied(asked.operation_id));
+      if (asked.change) queries.push_back(statements_.row(*asked.change));
+    }
+    auto answers = session_.run_together(queries);
+    // A connection that died while it rested is noticed by its first use; nothing has begun then.
+    if (!answers[0].ok()) {
+      HF_CHECK(session_.connect_again());
+      answers = session_.run_together(queries);
+    }
+    for (std::size_t at = 0; at < settings; ++at) {
+      if (!answers[at].ok()) return answers[at].refusal();
+    }
+    for (std::size_t at = settings; at < answers.size(); ++at) answers_.emplace_back(std::move(answers[at]));
+    asked_ = std::move(asked);
+    return {};
+  }
+
   Result<std::optional<Generation>> mark(const std::string& resource) override {
-    HF_TRY(const Rows rows,
-           session_.run("SELECT generation FROM " + names_.marks + " WHERE resource=$1 FOR UPDATE", {resource}));
+    HF_TRY(const Rows rows, answer(0, resource == asked_.resource, statements_.mark(resource)));
     if (rows.count() == 0) return std::optional<Generation>();
     const auto generation = parse_u64(rows.text(0));
     return generation ? std::optional(Generation{*generation}) : std::nullopt;
   }
 
   Result<void> set_mark(const std::string& resource, Generation mark) override {
-    HF_CHECK(session_.run("INSERT INTO " + names_.marks +
-                              "(resource,generation) VALUES($1,$2) ON CONFLICT(resource) DO "
-                              "UPDATE SET generation=excluded.generation",
-                          {resource, mark.text()}));
+    changes_.push_back(statements_.set_mark(resource, mark));
     return {};
   }
 
   Result<std::optional<Applied>> applied(const std::string& operation_id) override {
-    HF_TRY(const Rows rows,
-           session_.run("SELECT command,outcome FROM " + names_.operations + " WHERE operation_id=$1", {operation_id}));
+    HF_TRY(const Rows rows, answer(1, operation_id == asked_.operation_id, statements_.applied(operation_id)));
     if (rows.count() == 0) return std::optional<Applied>();
     HF_TRY(Applied applied, applied_from_texts(operation_id, rows.text(0), rows.text(1)));
     return std::optional(std::move(applied));
   }
 
   Result<void> remember(const Applied& applied) override {
-    HF_CHECK(session_.run(
-        "INSERT INTO " + names_.operations +
-            "(operation_id,resource,generation,command,outcome) VALUES($1,$2,$3,$4,$5)",
-        {applied.command.operation_id, applied.command.resource, std::to_string(applied.command.generation),
-         applied.command.canonical(), dump_canonical(applied.outcome)}));
+    changes_.push_back(statements_.remember(applied, effect_));
     return {};
   }
 
   Result<Json> apply(const Command& command, const std::string& payload, const Capture& capture) override {
-    HF_TRY(const RowChange change, read_row_change(command, payload, target_));
-    HF_TRY(const Rows before, read_before(change));
+    HF_TRY(RowChange change, read_row_change(command, payload, target_));
+    HF_TRY(const Rows before, answer(2, asked_.operation_id == command.operation_id, statements_.row(change)));
     if (before.count() == 0) return record_missing(command, change);
     if (before.count() > 1) {
       return Refusal(Code::receiver_unreachable, "receiver_unreachable: the key columns name more than one row");
@@ -94,118 +101,130 @@ class PostgresTransaction : public Transaction {
                                     {"values", values_to_json(columns)},
                                     {"version", std::to_string(change.expected_version)}}));
     }
-    HF_TRY(const int changed, update(change));
-    if (changed != 1) return version_changed(command, change.expected_version, "another number of rows");
-    HF_TRY(const bool as_written, reads_back(session_, names_, target_, change));
-    if (!as_written) {
-      return Refusal(Code::record_version_changed,
-                     "record_version_changed: the row does not read back as it was written (a trigger, or a column "
-                     "that converts); nothing was committed",
-                     Json{{"resource", command.resource}});
-    }
-    return Json{{"resource", command.resource},
-                {"key", values_to_json(change.key)},
-                {"version_before", std::to_string(change.expected_version)},
-                {"version", std::to_string(change.expected_version + 1)},
-                {"captured", captured}};
+    changes_.push_back(statements_.update(change));
+    Json outcome{{"resource", command.resource},
+                 {"key", values_to_json(change.key)},
+                 {"version_before", std::to_string(change.expected_version)},
+                 {"version", std::to_string(change.expected_version + 1)},
+                 {"captured", captured}};
+    effect_ = std::move(change);
+    return outcome;
   }
 
   Result<void> commit() override {
-    const auto committed = session_.run("COMMIT");
-    ended_ = committed.ok();
-    // The COMMIT of a transaction that had failed is answered with ROLLBACK.
-    if (committed.ok() && committed->command() == "COMMIT") return {};
-    if (committed.ok())
+    const std::size_t last = changes_.size();
+    changes_.push_back({"COMMIT", {}});
+    if (effect_) changes_.push_back(statements_.reads_back(*effect_));
+    const auto answers = session_.run_together(changes_);
+    for (std::size_t at = 0; at < last; ++at) {
+      if (!answers[at].ok()) return refused(at, answers[at].refusal());
+    }
+    const Result<Rows>& committed = answers[last];
+    if (committed.ok()) {
+      ended_ = true;
+      if (effect_) seen_after_ = is_true(answers.back());
+      // The COMMIT of a transaction that had failed is answered with ROLLBACK.
+      if (committed->command() == "COMMIT") return {};
       return Refusal(Code::receiver_unreachable, "receiver_unreachable: the transaction was rolled back");
-    if (session_.is_connected()) return committed.refusal();
-    ended_ = true;
-    return Refusal(Code::receiver_outcome_unknown,
-                   "receiver_outcome_unknown: the connection ended before the commit was answered",
-                   committed.refusal().details());
+    }
+    return refused(last, committed.refusal());
   }
-
-  // Whether the row is of the version after the change, and holds what was set; the server compares, by its own types.
-  static Result<bool> reads_back(Session& session, const Names& names, const RowTarget& target,
-                                 const RowChange& change) {
-    std::vector<Value> values;
-    const std::string same = numbered(change.set, " AND ", " IS NOT DISTINCT FROM ", values);
-    values.push_back(change.expected_version + 1);
-    const std::string version = as_identifier(target.version_column) + "=$" + std::to_string(values.size());
-    HF_TRY(const Rows rows, session.run("SELECT " + same + " AND " + version + " FROM " + names.table + " WHERE " +
-                                            numbered(change.key, " AND ", "=", values),
-                                        values));
-    return rows.count() == 1 && rows.is_true(0);
-  }
+  bool is_effect_refused() const override { return effect_refused_; }
 
  private:
-  Result<Rows> read_before(const RowChange& change) {
-    std::string list = as_identifier(target_.version_column);
-    for (const auto& [name, value] : change.set) list += "," + as_identifier(name);
-    std::vector<Value> values;
-    const std::string where = numbered(change.key, " AND ", "=", values);
-    return session_.run("SELECT " + list + " FROM " + names_.table + " WHERE " + where + " FOR UPDATE", values);
+  // What was asked for with the BEGIN answers once; anything else is asked for by itself.
+  Result<Rows> answer(std::size_t at, bool is_the_one, const Query& query) {
+    if (!is_the_one || at >= answers_.size() || !answers_[at]) return session_.run(query.sql, query.parameters);
+    return *std::exchange(answers_[at], std::nullopt);
   }
 
-  Result<int> update(const RowChange& change) {
-    std::vector<Value> values;
-    std::string sql = "UPDATE " + names_.table + " SET " + numbered(change.set, ",", "=", values);
-    values.push_back(change.expected_version + 1);
-    sql += "," + as_identifier(target_.version_column) + "=$" + std::to_string(values.size());
-    sql += " WHERE " + numbered(change.key, " AND ", "=", values);
-    values.push_back(change.expected_version);
-    sql += " AND " + as_identifier(target_.version_column) + "=$" + std::to_string(values.size());
-    HF_TRY(const Rows rows, session_.run(sql, values));
-    return rows.affected();
+  // Everything was sent at once: where the connection ended, or a proxy says that its own did, the commit may have been
+  // reached.
+  Result<void> refused(std::size_t at, const Refusal& why) {
+    const std::string sqlstate = why.details().value("sqlstate", "");
+    const bool is_lost = sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate.starts_with("58");
+    if (!session_.is_connected() || is_lost) {
+      ended_ = !session_.is_connected();
+      return Refusal(Code::receiver_outcome_unknown,
+                     "receiver_outcome_unknown: the connection ended before the commit was answered", why.details());
+    }
+    effect_refused_ = effect_ && at < 2;  // the UPDATE, and the operation that is only kept where it reads back
+    if (!effect_refused_ || at != 1 || sqlstate != Statements::kDoesNotReadBack) return why;
+    return Refusal(Code::record_version_changed,
+                   "record_version_changed: the row does not read back as it was written (a trigger, or a column "
+                   "that converts); nothing was committed",
+                   Json{{"key", values_to_json(effect_->key)}});
   }
 
   Session& session_;
   const RowTarget& target_;
-  const Names& names_;
+  const Statements& statements_;
+  std::optional<bool>& seen_after_;
+  Asked asked_;
+  std::vector<std::optional<Result<Rows>>> answers_;
+  std::vector<Query> changes_;
+  std::optional<RowChange> effect_;
+  bool effect_refused_ = false;
   bool ended_ = false;
 };
 
 class PostgresReceiver : public Receiver {
  public:
   PostgresReceiver(std::unique_ptr<Session> session, RowTarget target)
-      : session_(std::move(session)), target_(std::move(target)), names_(names_of(target_.table)) {}
+      : session_(std::move(session)), target_(std::move(target)), statements_(target_) {}
   std::string kind() const override { return "postgres"; }
 
   Result<void> prepare() {
-    HF_CHECK(session_->run("CREATE TABLE IF NOT EXISTS " + names_.marks +
-                           "(resource text PRIMARY KEY, generation text NOT NULL)"));
-    HF_CHECK(session_->run("CREATE TABLE IF NOT EXISTS " + names_.operations +
-                           "(operation_id text PRIMARY KEY, resource text NOT NULL, generation text NOT NULL, command "
-                           "text NOT NULL, outcome text NOT NULL)"));
-    std::string list = as_identifier(target_.version_column);
-    for (const std::string& column : target_.key_columns) list += "," + as_identifier(column);
-    HF_CHECK(session_->run("SELECT " + list + " FROM " + names_.table + " LIMIT 0"));
+    HF_TRY(const bool is_there, has_its_tables());
+    if (!is_there) {
+      // Of two who make a table at once, PostgreSQL refuses one in spite of IF NOT EXISTS: what counts is what is
+      // there.
+      const auto answers = session_->run_together(statements_.create());
+      HF_TRY(const bool is_made, has_its_tables());
+      if (!is_made) return answers[0].ok() ? answers[1].refusal() : answers[0].refusal();
+    }
+    HF_CHECK(session_->run(statements_.columns().sql));
     return {};
   }
 
-  Result<std::unique_ptr<Transaction>> begin() override {
-    HF_CHECK(session_->make_ready());
-    // A connection that died while it rested is noticed by its first use; nothing has begun then.
-    if (!session_->run("BEGIN").ok()) {
-      HF_CHECK(session_->connect_again());
-      HF_CHECK(session_->run("BEGIN"));
-    }
-    auto transaction = std::make_unique<PostgresTransaction>(*session_, target_, names_);
-    HF_CHECK(session_->run("SET LOCAL synchronous_commit TO on"));
-    HF_CHECK(session_->run("SET LOCAL lock_timeout TO '30s'"));
-    return std::unique_ptr<Transaction>(std::move(transaction));
+  Result<std::unique_ptr<Transaction>> begin() override { return begun({}); }
+  Result<std::unique_ptr<Transaction>> begin_for(const Command& command, const std::string& payload) override {
+    Asked asked{command.resource, command.operation_id, std::nullopt};
+    // One that is malformed is refused where its turn comes.
+    if (auto change = read_row_change(command, payload, target_); change.ok()) asked.change = std::move(*change);
+    return begun(std::move(asked));
   }
 
   Result<Json> observe(const Command& command, const std::string& payload) override {
     HF_TRY(const RowChange change, read_row_change(command, payload, target_));
-    HF_CHECK(session_->make_ready());
-    HF_TRY(const bool as_written, PostgresTransaction::reads_back(*session_, names_, target_, change));
-    return Json{{"as_written", as_written}, {"version", std::to_string(change.expected_version + 1)}};
+    // Behind the commit, in a transaction of its own: what was asked then answers once.
+    auto seen = std::exchange(seen_after_, std::nullopt);
+    if (!seen) {
+      HF_CHECK(session_->make_ready());
+      const Query query = statements_.reads_back(change);
+      HF_TRY(const Rows rows, session_->run(query.sql, query.parameters));
+      seen = rows.count() == 1 && rows.is_true(0);
+    }
+    return Json{{"as_written", *seen}, {"version", std::to_string(change.expected_version + 1)}};
   }
 
  private:
+  Result<bool> has_its_tables() {
+    const Query query = statements_.tables_exist();
+    HF_TRY(const Rows rows, session_->run(query.sql, query.parameters));
+    return rows.count() == 1 && rows.is_true(0);
+  }
+  Result<std::unique_ptr<Transaction>> begun(Asked asked) {
+    seen_after_.reset();
+    HF_CHECK(session_->make_ready());
+    auto transaction = std::make_unique<PostgresTransaction>(*session_, target_, statements_, seen_after_);
+    HF_CHECK(transaction->begin(std::move(asked)));
+    return std::unique_ptr<Transaction>(std::move(transaction));
+  }
   std::unique_ptr<Session> session_;
   RowTarget target_;
-  Names names_;
+  Statements statements_;
+  std::optional<bool> seen_after_;
 };
 
 }  // namespace

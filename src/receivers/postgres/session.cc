@@ -41,6 +41,27 @@ Blob blob_of(const char* text) {
   return blob;
 }
 
+// Parameters as libpq takes them. They travel as text.
+struct Sent {
+  std::vector<std::optional<std::string>> texts;
+  std::vector<const char*> values;
+  int count() const { return static_cast<int>(values.size()); }
+};
+
+Result<Sent> sent_form(const std::vector<Value>& parameters) {
+  Sent sent;
+  sent.texts.reserve(parameters.size());
+  for (const Value& value : parameters) {
+    const auto& text = sent.texts.emplace_back(std::visit(TextForm{}, value));
+    // A NUL would end the text before its end, without a word.
+    if (text && text->find('\0') != std::string::npos) {
+      return Refusal(Code::request_malformed, "request_malformed: PostgreSQL holds no text with a NUL");
+    }
+    sent.values.push_back(text ? text->c_str() : nullptr);
+  }
+  return sent;
+}
+
 }  // namespace
 
 std::string as_identifier(const std::string& identifier) {
@@ -69,11 +90,13 @@ Value Rows::value(int column) const {
 }
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& connection) {
-  std::unique_ptr<Session> session(new Session(PQconnectdb(connection.c_str())));
+  // The encoding is one of the parameters of a connection that a pooling proxy keeps; a SET would be session state.
+  const char* const names[] = {"dbname", "client_encoding", nullptr};
+  const char* const values[] = {connection.c_str(), "UTF8", nullptr};
+  std::unique_ptr<Session> session(new Session(PQconnectdbParams(names, values, 1)));
   if (!session->is_connected()) return session->refusal("connect", "");
   PQsetNoticeProcessor(
       session->connection_.get(), [](void*, const char*) {}, nullptr);
-  PQsetClientEncoding(session->connection_.get(), "UTF8");
   return session;
 }
 
@@ -85,36 +108,63 @@ Refusal Session::refusal(const std::string& doing, const char* sqlstate) const {
 }
 
 Result<void> Session::make_ready() {
-  if (PQstatus(connection_.get()) == CONNECTION_OK && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return {};
+  if (is_connected() && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return {};
   return connect_again();
 }
 
 Result<void> Session::connect_again() {
   PQreset(connection_.get());
+  is_in_step_ = true;
   if (!is_connected()) return refusal("connect again", "");
-  PQsetClientEncoding(connection_.get(), "UTF8");
   return {};
 }
 
-Result<Rows> Session::run(const std::string& sql, const std::vector<Value>& parameters) {
-  std::vector<std::optional<std::string>> texts;
-  texts.reserve(parameters.size());
-  for (const Value& value : parameters) texts.push_back(std::visit(TextForm{}, value));
-  std::vector<const char*> values;
-  for (const auto& text : texts) {
-    // A NUL would end the text before its end, without a word.
-    if (text && text->find('\0') != std::string::npos) {
-      return Refusal(Code::request_malformed, "request_malformed: PostgreSQL holds no text with a NUL");
-    }
-    values.push_back(text ? text->c_str() : nullptr);
-  }
-  PGresult* result = PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                                  values.data(), nullptr, nullptr, 0);
+Result<Rows> Session::judged(PGresult* result, const std::string& sql) const {
   Rows rows(result);
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return rows;
   const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   return refusal("run `" + sql.substr(0, 40) + "`", sqlstate == nullptr ? "" : sqlstate);
+}
+
+Result<Rows> Session::run(const std::string& sql, const std::vector<Value>& parameters) {
+  HF_TRY(const Sent sent, sent_form(parameters));
+  return judged(
+      PQexecParams(connection_.get(), sql.c_str(), sent.count(), nullptr, sent.values.data(), nullptr, nullptr, 0),
+      sql);
+}
+
+std::vector<Result<Rows>> Session::run_together(const std::vector<Query>& queries) {
+  std::vector<Sent> forms;
+  std::optional<Refusal> why_no_more;
+  for (const Query& query : queries) {
+    auto form = sent_form(query.parameters);
+    if (!form.ok()) {
+      why_no_more = form.refusal();
+      break;
+    }
+    forms.push_back(std::move(*form));
+  }
+  std::vector<Result<Rows>> answers;
+  PGconn* connection = connection_.get();
+  is_in_step_ = is_connected() && PQenterPipelineMode(connection) == 1;
+  for (std::size_t at = 0; at < forms.size() && is_in_step_; ++at) {
+    is_in_step_ = PQsendQueryParams(connection, queries[at].sql.c_str(), forms[at].count(), nullptr,
+                                    forms[at].values.data(), nullptr, nullptr, 0) == 1;
+  }
+  is_in_step_ = is_in_step_ && PQpipelineSync(connection) == 1;
+  if (!is_in_step_) why_no_more = refusal("send", "");
+  for (std::size_t at = 0; at < forms.size() && is_in_step_; ++at) {
+    answers.push_back(judged(PQgetResult(connection), queries[at].sql));
+    PQclear(PQgetResult(connection));  // the end of this one's results
+  }
+  if (is_in_step_) {
+    PGresult* end = PQgetResult(connection);
+    is_in_step_ = PQresultStatus(end) == PGRES_PIPELINE_SYNC && PQexitPipelineMode(connection) == 1;
+    PQclear(end);
+  }
+  while (answers.size() < queries.size()) answers.emplace_back(*why_no_more);
+  return answers;
 }
 
 }  // namespace holdfast::receivers::postgres

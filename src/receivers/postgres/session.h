@@ -28,20 +28,31 @@ class Rows {
   std::unique_ptr<PGresult, void (*)(PGresult*)> result_;
 };
 
+struct Query {
+  std::string sql;
+  std::vector<Value> parameters;
+};
+
 class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const std::string& connection);
   // Parameters travel as text; the server infers their types from where they stand.
   Result<Rows> run(const std::string& sql, const std::vector<Value>& parameters = {});
+  // In one round trip, one after another: each one's rows or refusal, in their order. The first that fails is the last
+  // that is run; what stands behind it is refused too. Nothing is read before all is sent: what gives a large answer
+  // may not stand before what is large itself.
+  std::vector<Result<Rows>> run_together(const std::vector<Query>& queries);
   // Connected, and not inside a transaction; reconnects where the connection is known to have died.
   Result<void> make_ready();
   Result<void> connect_again();
-  bool is_connected() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
+  bool is_connected() const { return is_in_step_ && PQstatus(connection_.get()) == CONNECTION_OK; }
 
  private:
   explicit Session(PGconn* connection) : connection_(connection, PQfinish) {}
   Refusal refusal(const std::string& doing, const char* sqlstate) const;
+  Result<Rows> judged(PGresult* result, const std::string& sql) const;
   std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
+  bool is_in_step_ = true;  // the end of everything asked together was answered; libpq may notice an end only later
 };
 
 }  // namespace holdfast::receivers::postgres

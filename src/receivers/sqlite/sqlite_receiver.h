@@ -4,7 +4,7 @@
 // and holdfast_operations in the same database, so that a consistent backup carries all of it or none.
 // Order in apply(): the row is read again and its version compared; the state before is captured; a conditional UPDATE
 // changes exactly one row; the row is read back. After the commit the row is looked at once more from outside.
-// Promises: rollback journal and WAL alike; a busy database is waited for (30 s), then receiver_unreachable with effect
+// Promises: rollback journal and WAL alike; a busy database is waited for (10 s), then receiver_unreachable with effect
 // none; synchronous=FULL. The identity of the database file is compared with that of the first opening: another file
 // under the name is receiver_unreachable, not another receiver.
 // Does not promise: safety where this process itself opens and closes the database's files while the connection is

@@ -17,12 +17,40 @@ std::string as_identifier(const std::string& identifier) {
   return text + '"';
 }
 
+void Statement::End::operator()(sqlite3_stmt* statement) const {
+  if (!is_kept) {
+    sqlite3_finalize(statement);
+    return;
+  }
+  sqlite3_reset(statement);
+  sqlite3_clear_bindings(statement);
+}
+
 Result<Statement> Statement::prepare(sqlite3* database, const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database, sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr) != SQLITE_OK) {
     return refusal_of(database, "prepare a statement");
   }
-  return Statement(database, statement);
+  return Statement(database, statement, false);
+}
+
+Result<Statement> PreparedStatements::get(const std::string& sql) {
+  auto found = kept_.find(sql);
+  if (found == kept_.end()) {
+    sqlite3_stmt* statement = nullptr;
+    const int code = sqlite3_prepare_v3(database_, sql.c_str(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                        &statement, nullptr);
+    if (code != SQLITE_OK) return refusal_of(database_, "prepare a statement");
+    if (kept_.size() == kMost) kept_.clear();
+    found = kept_.emplace(sql, statement).first;
+  }
+  return Statement(database_, found->second.get(), true);
+}
+
+Result<void> PreparedStatements::run(const std::string& sql) {
+  HF_TRY(Statement statement, get(sql));
+  HF_CHECK(statement.step());
+  return {};
 }
 
 void Statement::bind(int at, const Value& value) {

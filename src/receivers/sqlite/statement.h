@@ -1,8 +1,10 @@
-// SQLite's C API with values that own themselves. Private to the SQLite receiver.
+// SQLite's C API with values that own themselves. Private to the SQLite receiver. A Statement of PreparedStatements is
+// reset where it is dropped, and kept for the next time; one of them lives at a time.
 // Errors: receiver_unreachable with details.sqlite_code. Threads: one at a time on a database.
 #pragma once
 #include <sqlite3.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,12 +30,31 @@ class Statement {
   std::string text(int at) const;
 
  private:
+  friend class PreparedStatements;
+  struct End {
+    bool is_kept;
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  Statement(sqlite3* database, sqlite3_stmt* statement, bool is_kept)
+      : database_(database), statement_(statement, End{is_kept}) {}
+  sqlite3* database_;
+  std::unique_ptr<sqlite3_stmt, End> statement_;
+};
+
+// Prepared once each, for as long as the connection. SQLite prepares one again by itself where the schema has changed.
+class PreparedStatements {
+ public:
+  explicit PreparedStatements(sqlite3* database) : database_(database) {}
+  Result<Statement> get(const std::string& sql);
+  Result<void> run(const std::string& sql);  // of one that gives no rows
+
+ private:
+  static constexpr std::size_t kMost = 64;  // which columns are set is the senders' choice: no end of texts
+  sqlite3* database_;
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  Statement(sqlite3* database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
-  sqlite3* database_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  std::map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>> kept_;
 };
 
 Result<void> execute(sqlite3* database, const std::string& sql);

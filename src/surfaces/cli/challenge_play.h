@@ -9,23 +9,32 @@
 #include <string>
 #include <vector>
 
+#include "surfaces/cli/challenge_ground.h"
 #include "surfaces/cli/challenge_report.h"
 #include "surfaces/cli/challenge_scratch.h"
 
 namespace holdfast::cli::challenge {
 
 inline constexpr const char* kFile = "renewal-result.json";
+inline constexpr const char* kFileScope = "file://project:/renewal-result.json";
 inline constexpr const char* kByA = "{\"renewed_by\":\"worker-a\"}\n";
 inline constexpr const char* kByB = "{\"renewed_by\":\"worker-b\"}\n";
 
 struct Play {
   Scratch& scratch;
   Report& report;
+  Ground* ground = nullptr;  // the receivers beside the file, where the challenge is on them, too
   std::unique_ptr<os::ChildProcess> worker_a = {};
   Json lease_of_a = nullptr;    // as A had it
   std::string lease_of_b = {};  // the file of B's keys on kFile
   std::size_t readings = 0;     // of the leased name while somebody attacked it
+  std::vector<Sent> of_a = {};  // the commands that A holds
+  std::vector<Sent> of_b = {};
+  Json before_a_wakes = nullptr;  // what the receivers hold
 };
+
+// A workspace, its server and, with a ground, its receivers.
+Result<Shown> set_up(Play& play);
 
 // challenge_takeover.cc: A stalls, B takes over and replaces, A is refused.
 void add_takeover_steps(Play& play, std::vector<Step>& steps);
@@ -37,6 +46,12 @@ void add_race_steps(Play& play, std::vector<Step>& steps);
 // challenge_ending.cc: the records, the quarantine, B's release.
 void add_record_steps(Play& play, std::vector<Step>& steps);
 void add_release_step(Play& play, std::vector<Step>& steps);
+// challenge_partition.cc: t2, two views of who owns what.
+void add_partition_steps(Play& play, std::vector<Step>& steps);
+// challenge_queue.cc: t3, items that are delivered after the handoff.
+void add_queue_steps(Play& play, std::vector<Step>& steps);
+// challenge_lost_mark.cc: t4, receivers that are restored, and the workspace's own store.
+void add_lost_mark_steps(Play& play, std::vector<Step>& steps);
 
 // challenge_verbs.cc: what B does, and what is noted of it.
 // Acquires as worker-b; `lease_file` gets what `acquire` printed. The record, or the refusal.

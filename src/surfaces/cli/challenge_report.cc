@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "evidence/package.h"
 #include "surfaces/cli/challenge_scratch.h"
 #include "surfaces/cli/text_layout.h"
 
@@ -72,15 +71,18 @@ Json Report::document() const {
   return Json{{"challenge", challenge_}, {"passed", passed_}, {"steps", std::move(steps)}, {"unknown", unknown_}};
 }
 
-Result<void> Report::write(const std::string& folder, std::map<std::string, std::string> files) const {
+evidence::Package Report::package(std::map<std::string, std::string> files) const {
   files["steps.json"] = dump_pretty(steps_) + "\n";
   files["decisions.json"] = dump_pretty(decisions_) + "\n";
-  return evidence::write_package(folder, files,
-                                 Json{{"challenge", challenge_},
-                                      {"passed", passed_},
-                                      {"program", std::string("holdfast ") + HOLDFAST_VERSION},
-                                      {"made_at", format_wall(SystemClock().now().wall_us)},
-                                      {"unknown", unknown_}});
+  return {.files = std::move(files), .facts = manifest_facts(challenge_, passed_, unknown_), .parts = parts_};
+}
+
+Json manifest_facts(const std::string& challenge, bool passed, const Json& unknown) {
+  return Json{{"challenge", challenge},
+              {"passed", passed},
+              {"program", std::string("holdfast ") + HOLDFAST_VERSION},
+              {"made_at", format_wall(SystemClock().now().wall_us)},
+              {"unknown", unknown}};
 }
 
 }  // namespace holdfast::cli::challenge

@@ -1,8 +1,8 @@
 // What a challenge showed: its steps as they are played, one line each, and the evidence package that is made of them.
 //
-// Calling sequence: play() once; write() after it. With --json nothing is printed on the way.
+// Calling sequence: play() once; package() after it. With --json nothing is printed on the way.
 // Promises: a step that refuses or fails makes the challenge fail, and so do the steps that could not be played after
-// it; the package is written all the same. What was not shown is never counted as shown: it is in `unknown`.
+// it; the package is made all the same. What was not shown is never counted as shown: it is in `unknown`.
 // Threads: one.
 #pragma once
 #include <functional>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "evidence/package.h"
 #include "holdfast/result.h"
 #include "surfaces/cli/output.h"
 
@@ -42,10 +43,13 @@ class Report {
   void stays_unknown(const std::string& what) { unknown_.push_back(what); }
 
   bool passed() const { return passed_; }
+  // Evidence of another side, with a chain of its own.
+  void also_has(const std::string& name, evidence::Package part) { parts_[name] = std::move(part); }
+
   // {"challenge","passed","steps","unknown"}: steps without what the children printed.
   Json document() const;
   // `files` beside those that it makes itself: steps.json, decisions.json.
-  Result<void> write(const std::string& folder, std::map<std::string, std::string> files) const;
+  evidence::Package package(std::map<std::string, std::string> files) const;
 
  private:
   Json play_one(const Step& step, const std::string& number, Scratch& scratch);
@@ -57,6 +61,10 @@ class Report {
   Json steps_ = Json::array();
   Json decisions_ = Json::array();
   Json unknown_ = Json::array();
+  std::map<std::string, evidence::Package> parts_;
 };
+
+// What every manifest of a challenge says of its making.
+Json manifest_facts(const std::string& challenge, bool passed, const Json& unknown);
 
 }  // namespace holdfast::cli::challenge

@@ -4,6 +4,7 @@
 #include "os/name_swap.h"
 #include "os/stream.h"
 #include "surfaces/cli/doctor_role.h"
+#include "surfaces/cli/receiver_set.h"
 
 namespace holdfast::cli::challenge {
 namespace {
@@ -45,9 +46,10 @@ Result<os::NameSwap> swap_of(const std::string& text) {
 
 }  // namespace
 
-bool is_role(const std::string& name) { return name == kSwapNamesRole || name == kAttackRole; }
+bool is_role(const std::string& name) { return name == kSwapNamesRole || name == kAttackRole || name == kReceiverRole; }
 
 int run_role(const std::string& name, Output& output) {
+  if (name == kReceiverRole) return run_receiver_role();
   if (name == kAttackRole) return run_attack_role(output);
   const auto input = read_input();
   if (!input.ok()) return output.refuse(input.refusal());

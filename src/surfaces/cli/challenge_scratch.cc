@@ -79,8 +79,8 @@ void Scratch::note(const std::vector<std::string>& arguments, const os::ChildPro
                          {"errors", printable(child.errors())}});
 }
 
-Result<Answer> Scratch::ask(const std::vector<std::string>& words) {
-  std::vector<std::string> arguments = {program_, "--workspace", workspace(), "--json"};
+Result<Answer> Scratch::ask_in(const std::string& workspace, const std::vector<std::string>& words) {
+  std::vector<std::string> arguments = {program_, "--workspace", workspace, "--json"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   HF_TRY(const auto child, start(arguments));
   child->close_input();
@@ -124,10 +124,10 @@ std::optional<std::string> Scratch::bytes_at(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-std::map<std::string, std::string> Scratch::evidence_segments() const {
+std::map<std::string, std::string> Scratch::evidence_segments_in(const std::string& workspace) {
   std::map<std::string, std::string> segments;
   std::error_code error;
-  fs::directory_iterator entry(in(".squad/evidence"), error);
+  fs::directory_iterator entry(workspace + "/.squad/evidence", error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with("log-") || !name.ends_with(".jsonl")) continue;
@@ -143,9 +143,11 @@ std::size_t Scratch::place_in_evidence() const {
   return place;
 }
 
-std::vector<Json> Scratch::events_since(std::size_t place) const {
+std::vector<Json> Scratch::events_since(std::size_t place) const { return events_in(workspace(), place); }
+
+std::vector<Json> Scratch::events_in(const std::string& workspace, std::size_t place) {
   std::string all;
-  for (const auto& [name, bytes] : evidence_segments()) all += bytes;
+  for (const auto& [name, bytes] : evidence_segments_in(workspace)) all += bytes;
   std::vector<Json> events;
   for (std::size_t end = 0; (end = all.find('\n', place)) != std::string::npos; place = end + 1) {
     if (auto event = parse_json(all.substr(place, end - place))) events.push_back(std::move(*event));

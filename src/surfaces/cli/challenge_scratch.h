@@ -48,7 +48,8 @@ class Scratch {
   std::string aside(const std::string& name) const { return folder_ + "/" + name; }  // beside the workspace
   void keep() { keep_ = true; }
 
-  Result<Answer> ask(const std::vector<std::string>& words);
+  Result<Answer> ask(const std::vector<std::string>& words) { return ask_in(workspace(), words); }
+  Result<Answer> ask_in(const std::string& workspace, const std::vector<std::string>& words);
   // Any other child, in the workspace's folder.
   Result<std::unique_ptr<os::ChildProcess>> start(const std::vector<std::string>& arguments) const;
   void note(const std::vector<std::string>& arguments, const os::ChildProcess& child, int status);
@@ -67,7 +68,9 @@ class Scratch {
   std::vector<Json> events_since(std::size_t place) const;
   // The first later event that fits, within the limit.
   std::optional<Json> await_event(std::size_t place, const std::function<bool(const Json&)>& fits, int limit_ms) const;
-  std::map<std::string, std::string> evidence_segments() const;
+  std::map<std::string, std::string> evidence_segments() const { return evidence_segments_in(workspace()); }
+  static std::map<std::string, std::string> evidence_segments_in(const std::string& workspace);
+  static std::vector<Json> events_in(const std::string& workspace, std::size_t place);
 
  private:
   Scratch(std::string folder, std::string program) : folder_(std::move(folder)), program_(std::move(program)) {}

@@ -1,73 +1,10 @@
 #include "surfaces/cli/command_list.h"
 
+#include "surfaces/cli/option_forms.h"
 #include "surfaces/mcp/fixtures/fixtures.h"
 
 namespace holdfast::cli {
-namespace {
-
-// Written as functions, so that the table reads as what a command takes.
-OptionSpec text(std::string_view name, std::string_view values, std::string_view argument, std::string_view summary) {
-  return {.name = name, .values = values, .summary = summary, .argument = argument};
-}
-OptionSpec flag(std::string_view name, std::string_view argument, std::string_view summary) {
-  return {.name = name, .values = "", .summary = summary, .argument = argument};
-}
-OptionSpec own(std::string_view name, std::string_view values, std::string_view summary) {
-  return {.name = name, .values = values, .summary = summary, .argument = ""};
-}
-OptionSpec needed(OptionSpec option) {
-  option.required = true;
-  return option;
-}
-OptionSpec unless_lease(OptionSpec option) {
-  option.required = true;
-  option.unless = "--lease";
-  return option;
-}
-OptionSpec one_of(OptionSpec option, std::string_view choices) {
-  option.choices = choices;
-  return option;
-}
-OptionSpec key(std::string_view name, std::string_view values, std::string_view summary) {
-  OptionSpec option = own(name, values, summary);
-  option.is_key = true;
-  return option;
-}
-OptionSpec many(OptionSpec option) {
-  option.repeatable = true;
-  return option;
-}
-
-std::vector<OptionSpec> with_keys(std::vector<OptionSpec> more = {}) {
-  std::vector<OptionSpec> all = {key("--owner", "OWNER", "who holds the lease"),
-                                 key("--task", "TASK", "the task that it is held for"),
-                                 key("--generation", "NUMBER", "the tenancy's generation"),
-                                 key("--started-at", "TIME", "the tenancy's started_at, as it was printed"),
-                                 key("--lease", "FILE", "the keys from what `holdfast --json acquire` printed")};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-OptionSpec reason() { return needed(text("--reason", "TEXT", "reason", "why; kept in the evidence")); }
-OptionSpec ttl() { return text("--ttl", "TIME", "ttl", "15m, 90s, or a number of minutes; at most 15 minutes"); }
-OptionSpec no_guard() {
-  return flag("--no-guard", "no_guard", "the lease alone, without the kernel's write exclusion");
-}
-OptionSpec require() {
-  return one_of(text("--require", "RUNG", "require", "refuse a weaker guard than this"),
-                "bpf_lsm|immutable_flag|kernel_lease");
-}
-OptionSpec wait() {
-  return text("--wait", "SEC", "wait_seconds", "wait so long for your turn instead of being refused at once");
-}
-OptionSpec operation_id() {
-  return text("--operation-id", "ID", "operation_id", "names the operation: the same id is never applied twice");
-}
-OptionSpec allow_hard_links() {
-  return flag("--allow-hard-links", "allow_hard_links", "replace this name of a file that has several");
-}
-
-}  // namespace
+using namespace option_forms;
 
 std::vector<Command> lease_commands() {
   return {
@@ -332,12 +269,6 @@ std::vector<Command> operator_commands() {
 
 std::vector<Command> evidence_commands() {
   return {
-      {.name = "receiver list",
-       .verb = "receiver_list",
-       .summary = "list the receivers and their marks",
-       .positional = "",
-       .options = {},
-       .examples = {"holdfast receiver list"}},
       {.name = "evidence log",
        .verb = "evidence_log",
        .summary = "show what happened, oldest first",
@@ -385,11 +316,13 @@ std::vector<Command> program_commands() {
        .examples = {"holdfast doctor", "holdfast --workspace /srv/project --json doctor"}},
       {.name = "challenge",
        .verb = "",
-       .summary = "play the stale-writer challenge with real processes on a scratch workspace",
+       .summary = "play a challenge with real processes on a scratch workspace: stale-writer, t1 to t4, or all",
        .positional = "[NAME]",
        .options = {own("--package", "DIR", "where the evidence package goes"),
+                   own("--postgres", "CONNINFO", "t1 to t4: also a row on this PostgreSQL server, in a scratch schema"),
                    own("--keep", "", "leave the scratch workspace in place")},
-       .examples = {"holdfast challenge", "holdfast --json challenge t3 --package /tmp/package"}},
+       .examples = {"holdfast challenge", "holdfast challenge all",
+                    "holdfast --json challenge t3 --package /tmp/package"}},
       {.name = "serve",
        .verb = "",
        .summary = "serve the workspace in the foreground; only a server guards files",

@@ -10,8 +10,8 @@ namespace {
 
 std::vector<Command> all_commands() {
   std::vector<Command> all;
-  for (auto part : {lease_commands(), holding_commands(), write_commands(), reconcile_commands(), operator_commands(),
-                    evidence_commands(), program_commands()}) {
+  for (auto part : {lease_commands(), holding_commands(), write_commands(), reconcile_commands(), receiver_commands(),
+                    act_commands(), handoff_commands(), operator_commands(), evidence_commands(), program_commands()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -32,8 +32,7 @@ const std::vector<OptionSpec>& global_options() {
 }
 
 const std::vector<std::string_view>& later_verbs() {
-  static const std::vector<std::string_view> all = {"guardd",  "act",          "result",
-                                                    "handoff", "receiver add", "receiver reseed"};
+  static const std::vector<std::string_view> all = {"guardd"};
   return all;
 }
 
@@ -85,7 +84,7 @@ std::string usage_line(const Command& command) {
       add(required ? piece : "[" + piece + "]");
     }
   }
-  if (command.runs_program) add("-- CMD...");
+  if (command.runs_program) add(command.program_is_optional ? "[-- CMD...]" : "-- CMD...");
   return line;
 }
 

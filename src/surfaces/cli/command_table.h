@@ -37,6 +37,7 @@ struct Command {
   bool hidden = false;
   std::vector<OptionSpec> hidden_options = {};  // parsed, and shown nowhere
   bool runs_program = false;                    // what follows `--` is a program and its arguments
+  bool program_is_optional = false;
 };
 
 const std::vector<Command>& commands();

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "surfaces/cli/documents.h"
 #include "surfaces/cli/text_layout.h"
 
@@ -19,6 +21,24 @@ std::vector<std::pair<std::string, std::string>> option_rows(const std::vector<O
     rows.emplace_back(spelled(option), summary);
   }
   return rows;
+}
+
+// A shell reads it as one line.
+std::string example_lines(std::string_view example) {
+  std::string out;
+  std::string line = "  ";
+  for (std::size_t begin = 0; begin < example.size();) {
+    // Between an option and its words nothing is broken: a quoted text has no " --".
+    const std::size_t end = std::min(example.find(" --", begin + 1), example.size());
+    const std::string_view part = example.substr(begin, end - begin);
+    if (line.size() > 2 && line.size() + part.size() + 2 > kColumns) {
+      out += line + " \\\n";
+      line = "   ";
+    }
+    line += part;
+    begin = end;
+  }
+  return out + line + "\n";
 }
 
 }  // namespace
@@ -54,7 +74,7 @@ std::string help_on(const Command& command) {
                      "HOLDFAST_STARTED_AT.");
   }
   if (!command.examples.empty()) out += "\nexamples\n";
-  for (const std::string_view example : command.examples) out += "  " + std::string(example) + "\n";
+  for (const std::string_view example : command.examples) out += example_lines(example);
   return out;
 }
 

@@ -149,7 +149,7 @@ class Parser {
     if (found_.positionals.size() > count.most) {
       return usage_refusal("one word too many: " + printable(found_.positionals[count.most]), &command);
     }
-    if (command.runs_program && found_.program.empty()) {
+    if (command.runs_program && !command.program_is_optional && found_.program.empty()) {
       return usage_refusal("`holdfast " + std::string(command.name) + "` needs a program after --", &command);
     }
     for (const OptionSpec& option : command.options) {

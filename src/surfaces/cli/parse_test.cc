@@ -69,8 +69,9 @@ TEST(CommandLine, TakesTheProgramAfterTwoDashesAsItIs) {
 }
 
 TEST(CommandLine, NamesWhatALaterReleaseBringsWithoutDoingAnything) {
-  for (const Words& words : {Words{"guardd"}, Words{"receiver", "add", "x"}, Words{"receiver", "reseed"}}) {
-    EXPECT_TRUE(refused_with(parse_words(words), Code::unsupported_here)) << testing::PrintToString(words);
+  EXPECT_TRUE(refused_with(parse_words({"guardd"}), Code::unsupported_here));
+  for (const Words& words : {Words{"receiver", "add", "x"}, {"receiver", "reseed"}, {"act"}, {"handoff", "x"}}) {
+    EXPECT_TRUE(refused_with(parse_words(words), Code::usage)) << testing::PrintToString(words);
   }
 }
 

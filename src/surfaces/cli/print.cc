@@ -66,6 +66,19 @@ std::string human_answer(const std::string& verb, const Json& document, std::int
   if (verb == "write" || verb == "edit") return human_written(document);
   if (verb == "reconcile_list") return human_reconcile_list(document);
   if (verb == "quarantine_list") return human_quarantine_list(document);
+  if (verb == "command_issue") {
+    return dump_ascii(Json{{"command", document.value("command", Json())},
+                           {"payload_base64", document.value("payload_base64", Json())}}) +
+           "\n";
+  }
+  if (verb == "act_prepare" || verb == "act_approve" || verb == "act_show") return human_act(document);
+  if (verb == "act_list") return human_acts(document);
+  if (verb == "act_commit") return human_committed(document);
+  if (verb == "receiver_list") return human_receivers(document);
+  if (verb == "handoff_status") return human_handoffs(document);
+  if (verb == "handoff_open" || verb == "handoff_close") {
+    return human_handoffs(Json{{"handoffs", Json::array({document.value("handoff", Json::object())})}});
+  }
   if (verb == "evidence_log") return human_timeline(document);
   return human_document(document);
 }
@@ -83,6 +96,12 @@ std::string human_refusal(const Refusal& refusal) {
     }
   } else if (details.contains("holder") && details["holder"].is_object()) {
     out += paragraph("  held by ", holder_line(details["holder"]));
+  }
+  const Json in_the_way = details.contains("in_the_way") ? details["in_the_way"] : Json();
+  for (const Json& entry : in_the_way.is_array() ? in_the_way : Json::array()) {
+    if (!entry.is_object()) continue;
+    out += paragraph("  - ", plain(text_member(entry, "why")));
+    out += paragraph("    closed by ", plain(text_member(entry, "closes_with")));
   }
   std::vector<std::pair<std::string, std::string>> facts;
   for (const auto& [name, value] : details.items()) {

@@ -31,6 +31,15 @@ std::string human_reconcile_list(const Json& document);
 std::string human_quarantine_list(const Json& document);
 std::string human_timeline(const Json& document);
 
+// print_acts.cc
+std::string human_act(const Json& document);
+std::string human_acts(const Json& document);
+std::string human_committed(const Json& document);
+std::string human_receivers(const Json& document);
+
+// print_handoffs.cc
+std::string human_handoffs(const Json& document);
+
 // print_document.cc
 std::string human_document(const Json& document);          // names and values, nested by indentation
 std::string human_scalar(const Json& value);               // "-" for null, "yes", "no"

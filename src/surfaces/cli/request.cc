@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "surfaces/cli/lease_keys.h"
+#include "surfaces/cli/request_acts.h"
 
 namespace holdfast::cli {
 namespace {
@@ -39,9 +40,17 @@ Result<void> put_positionals(const Invocation& invocation, const Surroundings& s
     arguments["id"] = id;
     return {};
   }
-  if (kind != "SCOPE" && kind != "SCOPE...") return {};
+  if (kind == "NAME") {
+    if (!is_valid_utf8(invocation.positionals.front()))
+      return usage_refusal("a NAME that is not UTF-8", invocation.command);
+    arguments["name"] = invocation.positionals.front();
+    return {};
+  }
+  const bool is_optional = kind == "[SCOPE]";
+  if (kind != "SCOPE" && kind != "SCOPE..." && !is_optional) return {};
+  if (is_optional && invocation.positionals.empty()) return {};
   put_text(arguments, "cwd", surroundings.current_folder);
-  if (kind == "SCOPE") {
+  if (kind != "SCOPE...") {
     put_text(arguments, "scope", invocation.positionals.front());
     return {};
   }
@@ -150,7 +159,9 @@ Result<void> put_own(const Invocation& invocation, const Surroundings& surroundi
     }
     if (!invocation.has("--reason")) return usage_refusal("--adopt and --new-id need --reason", invocation.command);
   }
-  if (invocation.command->keys == Keys::required) {
+  HF_CHECK(put_receivers_and_acts(invocation, surroundings, arguments));
+  const bool has_scope = invocation.command->positional == "SCOPE";
+  if (invocation.command->keys == Keys::required && has_scope) {
     return put_keys(invocation, surroundings, invocation.positionals.front(), false, arguments);
   }
   return {};

@@ -8,6 +8,7 @@
 #include "os/local_socket.h"
 #include "os/process.h"
 #include "server/client.h"
+#include "surfaces/cli/receiver_set.h"
 #include "surfaces/cli/request.h"
 
 namespace holdfast::cli {
@@ -27,6 +28,7 @@ Result<Json> perform_direct(const Json& request, const Sending& sending) {
   EngineOptions options;
   options.mode = EngineMode::direct;
   options.transition_limit_ms = transition_limit_ms(sending.surroundings);
+  options.receivers = receivers_in_their_processes();
   HF_TRY(const auto engine, Engine::open(sending.root, options));
   return engine->perform(request, this_caller(), sending.content, sending.progress);
 }
@@ -90,6 +92,7 @@ Result<std::unique_ptr<Engine>> open_observer(const std::string& root, const Sur
   EngineOptions options;
   options.mode = EngineMode::observer;
   options.transition_limit_ms = transition_limit_ms(surroundings);
+  options.receivers = receivers_in_their_processes();
   return Engine::open(root, options);
 }
 

@@ -8,6 +8,7 @@
 #include "server/client.h"
 #include "server/server.h"
 #include "surfaces/cli/print.h"
+#include "surfaces/cli/receiver_set.h"
 
 namespace holdfast::cli {
 namespace {
@@ -38,6 +39,7 @@ int run_serve(const Invocation& invocation, const std::string& root, const Surro
   bool is_ready = false;
   ServeOptions options;
   options.transition_limit_ms = transition_limit_ms(surroundings);
+  options.receivers = receivers_in_their_processes();
   if (const auto idle = invocation.value("--leave-when-idle")) {
     const auto seconds = parse_u64(*idle);
     if (!seconds || *seconds == 0 || *seconds > 1'000'000) {
@@ -65,7 +67,7 @@ int run_adopt(const Invocation& invocation, const std::string& root, Output& out
   if (!number || *number > 1'000'000) {
     return output.refuse(usage_refusal("adopt needs the number of a descriptor", invocation.command));
   }
-  const auto ended = adopt(root, static_cast<os::Handle::Native>(*number));
+  const auto ended = adopt(root, static_cast<os::Handle::Native>(*number), receivers_in_their_processes());
   if (!ended) return output.refuse(ended.refusal());
   return end_of(ended, output);
 }

@@ -10,10 +10,12 @@
 #include "surfaces/cli/bytes_verbs.h"
 #include "surfaces/cli/challenge.h"
 #include "surfaces/cli/content.h"
+#include "surfaces/cli/delegate.h"
 #include "surfaces/cli/doctor.h"
 #include "surfaces/cli/documents.h"
 #include "surfaces/cli/hold.h"
 #include "surfaces/cli/print.h"
+#include "surfaces/cli/receive.h"
 #include "surfaces/cli/request.h"
 #include "surfaces/cli/request_path.h"
 #include "surfaces/cli/server_verbs.h"
@@ -86,6 +88,7 @@ int start_challenge(const Invocation& invocation, const Surroundings& surroundin
   options.output = &output;
   options.current_folder = surroundings.current_folder;
   options.package = invocation.value("--package").value_or("");
+  options.postgres = invocation.value("--postgres").value_or("");
   options.keep = invocation.has("--keep");
   return run_challenge(invocation.positionals.empty() ? "" : invocation.positionals.front(), options);
 }
@@ -97,6 +100,7 @@ std::optional<int> run_own(const Invocation& invocation, const Surroundings& sur
   if (name == "completions") return run_completions(invocation, output);
   if (name == "docs") return run_docs(invocation, output);
   if (name == "version") return run_version(output);
+  if (name == "delegate") return run_delegate(invocation, surroundings, output);
   if (name == "mcp") return run_mcp(invocation, surroundings, output);
   if (name == "challenge") return start_challenge(invocation, surroundings, output);
   if (name == "evidence verify" && !invocation.positionals.empty()) {
@@ -154,6 +158,7 @@ int run_verb(const Invocation& invocation, const Surroundings& surroundings, Out
   if (name == "serve") return run_serve(invocation, *root, surroundings, output);
   if (name == "adopt") return run_adopt(invocation, *root, output);
   if (name == "doctor") return run_doctor(*root, output);
+  if (name == "receive") return run_receive(invocation, *root, surroundings, output);
   if (invocation.command->runs_program) return run_program(invocation, *request, *root, surroundings, output);
   if (name == "stop") return answer_with("stop", stop_server(*root), output);
   if (name == "read") return run_read(*request, *root, surroundings, output);

@@ -127,44 +127,69 @@ std::vector<Tool> file_tools() {
   };
 }
 
+// The bytes of an act; its preimage_sha256 is another word for the precondition.
+std::vector<ArgumentSpec> prepared_content() {
+  std::vector<ArgumentSpec> all = {
+      kContent[0],
+      kContent[1],
+      {"precondition", Kind::text, false,
+       "The version that the act is planned on: a row's, or a file's SHA-256 or `absent` (else what is there now)."},
+      {"preimage_sha256", Kind::text, false, "The same of a file, as file_write takes it. One of the two."},
+      {"operation_id", Kind::text, false, "A name of your own for this act; act_approve and act_commit take it."},
+      {"reason", Kind::text, false, "Why it is wanted: whoever approves sees it."}};
+  return all;
+}
+
 std::vector<Tool> act_tools() {
   const ArgumentSpec operation = {"operation_id", Kind::text, true, "The act, as act_prepare named it."};
   return {
       {"act_prepare",
        "Prepare an act",
-       "Bind exact bytes for one target to your task's current generation, for somebody to approve.",
+       "Bind exact bytes for one target (a file, or a row behind a receiver, then {\"key\",\"set\"} as JSON) to your "
+       "tenancy's generation, for somebody to approve. Nothing is changed yet. Once the generation has ended the act "
+       "can no longer be committed. Its operation_id is in act.command.",
        {},
-       with_keys(kContent),
-       {{"operation_id", kText}},
-       run_unsupported},
+       with_keys(prepared_content()),
+       {{"act", kObject}},
+       run_act_prepare},
       {"act_approve",
        "Approve an act",
-       "Approve a prepared act, once.",
-       {},
-       {operation, {"reason", Kind::text, false, "Why it is approved."}},
-       {{"operation_id", kText}},
-       run_unsupported},
+       "Approve a prepared act, once: its answer shows what was approved. Any client may approve, whoever prepared it, "
+       "and the name is taken as given: where a person has to decide, let only that person's client use this tool.",
+       {.idempotent = true},
+       {operation,
+        {"owner", Kind::text, false, "Who approves: a name that is kept with the approval, not a proof."},
+        {"reason", Kind::text, false, "Why it is approved."}},
+       {{"act", kObject}},
+       run_act_approve},
       {"act_commit",
        "Commit an act",
-       "Carry out an approved act, once, if nothing that it was bound to has changed.",
+       "Carry out an approved act, once, if nothing that it was bound to has changed. act_consumed means that it was "
+       "carried out already: details.outcome is what came of it, also where your own answer was lost.",
        {.destructive = true},
        with_keys({operation}),
-       {{"operation_id", kText}},
-       run_unsupported},
+       {{"operation_id", kText}, {"outcome", kObject}, {"evidence", kText}},
+       run_act_commit},
       {"result_get",
        "Get a result",
-       "Receive a result that was granted to your task, under your own current generation.",
-       {.read_only = true},
+       "Receive the result of an operation that was granted to your task (`holdfast result grant`), under your own "
+       "current lease: scope, owner, task, generation and started_at are those of your lease, not of the operation.",
+       {.idempotent = true},
        with_keys({{"operation_id", Kind::text, true, "Whose result."}}),
-       {{"operation_id", kText}},
-       run_unsupported},
+       {{"operation_id", kText},
+        {"outcome", kObject},
+        {"grant", kObject},
+        {"received_under", kObject},
+        {"evidence", kText}},
+       run_result_get},
       {"handoff_status",
        "Show a handoff",
-       "What still stands in the way of closing the handoff of a resource.",
+       "What still stands in the way of closing the handoff of a resource, and what closes each: in_the_way.",
        {.read_only = true, .idempotent = true},
-       {{"scope", Kind::text, false, kScope.description}},
-       {{"handoffs", kList}},
-       run_unsupported},
+       {{"scope", Kind::text, false, "The handoff of this resource alone; else of every one that was opened."},
+        kOffset},
+       {{"handoffs", kList}, {"total", kCount}, {"next_offset", kNext}},
+       run_handoff_status},
   };
 }
 

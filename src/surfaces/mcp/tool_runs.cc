@@ -1,11 +1,10 @@
 #include "surfaces/mcp/tool_runs.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "base/base64.h"
-#include "base/ids.h"
 #include "base/json.h"
+#include "surfaces/mcp/tool_request.h"
 
 namespace holdfast::mcp {
 namespace {
@@ -13,62 +12,9 @@ namespace {
 constexpr std::uint64_t kPageBytes = 256U << 10U;
 constexpr std::uint64_t kPageBytesLeast = 1U << 10U;
 
-Refusal wrong(const char* why) { return Refusal(Code::usage, why).with_hint("see the tool's input schema"); }
-
-Json taken(const Json& arguments, std::initializer_list<const char*> names) {
-  Json result = Json::object();
-  for (const char* name : names) {
-    if (arguments.contains(name)) result[name] = arguments[name];
-  }
-  return result;
-}
-
 // Seconds as the engine's text, fractions and all: it is the one that judges them.
 void take_ttl(const ToolCall& call, Json& request) {
   if (call.arguments.contains("ttl_seconds")) request["ttl"] = call.arguments["ttl_seconds"].dump() + "s";
-}
-
-Json keys(const ToolCall& call) {
-  return taken(call.arguments, {"scope", "owner", "task", "generation", "started_at"});
-}
-
-Result<Json> ask(const ToolCall& call, const std::string& verb, Json request, Repeat repeat,
-                 const std::string* content = nullptr) {
-  return call.link.ask(verb, std::move(request), repeat, call.cancellation, content, call.progress);
-}
-
-Result<std::optional<std::string>> bytes_of(const Json& object, const std::string& text, const std::string& base64) {
-  if (object.contains(text) && object.contains(base64)) return wrong("the same bytes are given as text and as base64");
-  for (const std::string& name : {text, base64}) {
-    if (object.contains(name) && !object[name].is_string()) return wrong("bytes to be written are no text");
-  }
-  if (object.contains(text)) return std::optional(object[text].get<std::string>());
-  if (!object.contains(base64)) return std::optional<std::string>();
-  auto decoded = base64_decode(object[base64].get_ref<const std::string&>());
-  if (!decoded) return wrong("base64 that is none (RFC 4648, padded)");
-  return decoded;
-}
-
-// A name for the write where the caller gave none: asked again after a lost answer, it is done once.
-void name_operation(Json& request) {
-  if (!request.contains("operation_id")) request["operation_id"] = "op-" + random_hex(16);
-}
-
-// As many elements from `offset` as a reply can carry.
-Result<Json> page_of_list(const ToolCall& call, const std::string& verb, const std::string& member) {
-  HF_TRY(const Json answer, ask(call, verb, Json::object(), Repeat::safe));
-  const Json all = answer.value(member, Json::array());
-  const auto offset = std::min<std::uint64_t>(call.arguments.value("offset", std::uint64_t{0}), all.size());
-  Json page = Json::array();
-  std::size_t size = reply_size(Json::object());
-  std::uint64_t at = offset;
-  for (; at < all.size(); ++at) {
-    size += reply_size(all[at]);
-    if (size > call.reply_limit && at > offset) break;
-    page.push_back(all[at]);
-  }
-  return Json{
-      {member, std::move(page)}, {"total", all.size()}, {"next_offset", at < all.size() ? Json(at) : Json(nullptr)}};
 }
 
 // Where many leases make a reply too long: the keys, and what is enforced. lease_list has the rest.
@@ -77,19 +23,6 @@ Json shortened(const Json& record) {
                             "ttl_seconds"});
   one["os_lock"] = taken(record.value("os_lock", Json::object()), {"enforced", "mechanism", "reason"});
   return one;
-}
-
-// The length of the longest beginning that ends between two characters.
-std::size_t whole_characters(const std::string& bytes) {
-  std::size_t end = bytes.size();
-  for (std::size_t back = 1; back <= 4 && back <= bytes.size(); ++back) {
-    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - back]);
-    if ((byte & 0xC0U) == 0x80U) continue;
-    const std::size_t length = byte < 0x80U ? 1 : byte >= 0xF0U ? 4 : byte >= 0xE0U ? 3 : 2;
-    if (length > back) end = bytes.size() - back;
-    break;
-  }
-  return end;
 }
 
 Json page_of_content(const Json& answer, std::string bytes, std::uint64_t offset) {
@@ -193,11 +126,6 @@ Result<Json> run_file_edit(const ToolCall& call) {
 Result<Json> run_doctor(const ToolCall& call) {
   HF_TRY(const std::string root, call.link.root());
   return call.doctor(root);
-}
-
-Result<Json> run_unsupported(const ToolCall&) {
-  return Refusal(Code::unsupported_here, "this release has no acts, results or handoffs of work")
-      .with_hint("write under your lease with file_write or file_edit");
 }
 
 }  // namespace holdfast::mcp

@@ -15,7 +15,11 @@ Result<Json> run_file_edit(const ToolCall& call);
 Result<Json> run_reconcile_list(const ToolCall& call);
 Result<Json> run_quarantine_list(const ToolCall& call);
 Result<Json> run_doctor(const ToolCall& call);
-// Acts, results and handoffs: listed because their names are agreed on, refused because this release has none.
-Result<Json> run_unsupported(const ToolCall& call);
+// act_runs.cc
+Result<Json> run_act_prepare(const ToolCall& call);
+Result<Json> run_act_approve(const ToolCall& call);
+Result<Json> run_act_commit(const ToolCall& call);
+Result<Json> run_result_get(const ToolCall& call);
+Result<Json> run_handoff_status(const ToolCall& call);
 
 }  // namespace holdfast::mcp
