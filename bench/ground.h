@@ -1,13 +1,16 @@
-// One workspace and one server for a whole run of benchmarks, and what processes take of the memory.
+// One workspace and one server for a whole run of benchmarks, a request to it, and what processes take of the memory.
 #pragma once
 #include <sys/types.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
 
 #include "os/local_socket.h"
 #include "os/workspace_folder.h"
+#include "server/client.h"
 #include "support/child.h"
 #include "support/temporary_folder.h"
 
@@ -26,6 +29,16 @@ inline long kib_of(pid_t pid, const std::string& file, const std::string& name) 
 }
 inline long resident_kib(pid_t pid) { return kib_of(pid, "status", "VmRSS:"); }
 inline long proportional_kib(pid_t pid) { return kib_of(pid, "smaps_rollup", "Pss:"); }
+
+inline Json ask(os::Connection& connection, const std::string& verb, Json arguments, ContentSource* content = nullptr) {
+  arguments["cwd"] = "/";
+  auto answer = call_server(connection, Json{{"verb", verb}, {"arguments", std::move(arguments)}}, content, {});
+  if (!answer.ok()) {
+    std::fprintf(stderr, "%s: %s\n", verb.c_str(), answer.refusal().message().c_str());
+    std::abort();
+  }
+  return std::move(answer).value();
+}
 
 class Ground {
  public:

@@ -18,6 +18,7 @@
 namespace holdfast {
 namespace {
 
+using bench::ask;
 using bench::Ground;
 using bench::Pairs;
 
@@ -37,16 +38,6 @@ class Bytes : public ContentSource {
   std::size_t left_;
   char fill_;
 };
-
-Json ask(os::Connection& connection, const std::string& verb, Json arguments, ContentSource* content = nullptr) {
-  arguments["cwd"] = "/";
-  auto answer = call_server(connection, Json{{"verb", verb}, {"arguments", std::move(arguments)}}, content, {});
-  if (!answer.ok()) {
-    std::fprintf(stderr, "%s: %s\n", verb.c_str(), answer.refusal().message().c_str());
-    std::abort();
-  }
-  return std::move(answer).value();
-}
 
 Json keys_of(const Json& record, const std::string& scope) {
   return Json{{"scope", scope},

@@ -119,15 +119,16 @@ bool was_not_applied(const Refusal& refusal, bool is_first) {
                                                  Code::vault_entry_missing,
                                                  Code::vault_entry_corrupt,
                                                  Code::receiver_unreachable};
-  static constexpr std::array kBeforeItsOperations = {Code::receiver_high_water_missing, Code::generation_incomparable,
-                                                      Code::content_corrupted_in_transit, Code::request_malformed,
-                                                      Code::reconciliation_required};
+  static constexpr std::array kAfterItsOperations = {Code::stale_lease_generation, Code::control_epoch_revoked,
+                                                     Code::lease_expired, Code::record_missing,
+                                                     Code::record_version_changed};
   const auto is_of = [&](const auto& codes) {
     return std::find(codes.begin(), codes.end(), refusal.code()) != codes.end();
   };
   if (refusal.effect() != Effect::none) return false;
   if (is_first) return !refusal.evidence().empty() || is_of(kBeforeReceiver);
-  return !refusal.evidence().empty() && !is_of(kBeforeItsOperations);
+  // Asked once more: only what the receiver judges after it has looked for the operation tells that it is not there.
+  return !refusal.evidence().empty() && is_of(kAfterItsOperations);
 }
 
 // The attempt came to nothing: the act is as it was before, unless another attempt has begun since.

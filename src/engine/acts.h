@@ -20,8 +20,6 @@ Result<Json> act_commit(Context& context, const Json& arguments);
 Result<Json> act_list(Context& context);
 // With the bytes, as payload_base64: null where the vault has them no more.
 Result<Json> act_show(Context& context, const Json& arguments);
-// As it is kept. not_found where no act was prepared under this id.
-Result<Json> act_named(Context& context, const std::string& operation_id);
 
 // The act of this operation id, whatever its state; nullopt: none was prepared.
 Result<std::optional<Json>> find_act(Context& context, const std::string& operation_id);

@@ -20,6 +20,23 @@ Result<Json> record_one(Context& context, Transition& transition, evidence::Even
   return Json(ids.front());
 }
 
+// Looked up where a caller names the operation: a made-up id is nobody else's.
+Result<void> check_unused(Context& context, const std::string& operation_id) {
+  Json first;
+  HF_CHECK(context.chain->each([&](const Json& event) {
+    const std::string kind = text_member(event, "kind");
+    const bool names_one = kind == "command_issued" || kind == "command_accepted";
+    if (!names_one) return true;
+    const Json command = event.value("facts", Json::object()).value("command", Json());
+    if (text_member(command, "operation_id") == operation_id) first = event["id"];
+    return first.is_null();
+  }));
+  if (first.is_null()) return {};
+  return Refusal(Code::operation_id_reused,
+                 "operation_id_reused: " + operation_id + " was issued before; a program is not run again for it",
+                 Json{{"operation_id", operation_id}, {"first", first}});
+}
+
 }  // namespace
 
 Json command_envelope(const Context& context, const Tenancy& tenancy, const std::string& operation_id,
@@ -46,6 +63,7 @@ Result<Json> command_begin(Context& context, const Json& json, const Caller& cal
   HF_TRY(Transition transition, begin_transition_on(context, arguments));
   HF_CHECK(record_observations(context, transition));
   HF_TRY(const Tenancy tenancy, current_tenancy(context, transition, arguments));
+  if (operation_id) HF_CHECK(check_unused(context, *operation_id));
   Json command =
       command_envelope(context, tenancy, operation_id.value_or("op-" + random_hex(16)), "exec", "", sha256_hex(words));
   evidence::Event event;

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/fault_point.h"
 #include "base/json.h"
+#include "engine/acts.h"
 #include "engine/arguments.h"
 #include "engine/due.h"
 #include "engine/receiver_registry.h"
@@ -34,8 +35,9 @@ Result<receivers::Current> current_of(Context& context, const Transition& transi
   if (!last) return current;
   current.ended = last->tenancy.generation;
   // Until somebody succeeds, who held it is told that time or the epoch ended it.
-  current.expired = last->ended_by == "expiry";
-  if (current.expired || last->ended_by == "epoch") is_of(last->tenancy);
+  // Either way nobody holds it: a command that names the new epoch is no way back in.
+  current.expired = last->ended_by == "expiry" || last->ended_by == "epoch";
+  if (current.expired) is_of(last->tenancy);
   return current;
 }
 
@@ -112,6 +114,17 @@ Refusal ahead_of_us(const Registered& registered, Generation mark, Generation to
       .with_hint("`holdfast generations repair --floor " + mark.text() + " --reason TEXT`, then acquire anew");
 }
 
+// What has to be approved first does not go round by the queue.
+Result<void> check_no_act_waits(Context& context, const std::string& operation_id) {
+  HF_TRY(const auto act, find_act(context, operation_id));
+  const std::string state = act ? text_member(*act, "state") : "";
+  if (state != "prepared" && state != "approved") return {};
+  return Refusal(Code::approval_required,
+                 "approval_required: " + operation_id + " was prepared as an act: it is approved and committed as one",
+                 Json{{"operation_id", operation_id}, {"state", state}})
+      .with_hint("`holdfast act approve ID`, then `holdfast act commit ID`");
+}
+
 // One receiver's mark, raised to a grant's generation; what the grant's answer says of it.
 Json made_ready(Context& context, const Registered& registered, Generation to) {
   const std::string& resource = registered.resource;
@@ -129,6 +142,8 @@ Json made_ready(Context& context, const Registered& registered, Generation to) {
   const auto saved = [&]() -> Result<void> {
     HF_TRY(const Transition transition, begin_transition(context));
     HF_TRY(Registered now, receiver_named(context, registered.name));
+    // A grant that somebody has succeeded meanwhile says nothing of the receiver any more.
+    if (now.mark() && *now.mark() > to) return {};
     if (!raised.ok()) {
       now.closed = {{"needed", to.text()},
                     {"reason", raised.refusal().message()},
@@ -203,6 +218,7 @@ Result<Json> deliver(Context& context, const Json& json) {
   if (!payload || payload->size() > kPayloadMax) return usage("payload_base64 is no base64, or over 16 MiB");
   const Json command = json.value("command", Json());
   if (!command.is_object()) return usage("command is no object");
+  HF_CHECK(check_no_act_waits(context, text_member(command, "operation_id")));
   DeliveryTerms terms;
   HF_TRY(terms.runs_programs, Arguments(json).flag("runs_programs"));
   return deliver_command(context, command, *payload, terms);

@@ -17,8 +17,13 @@ Refusal incomparable(const Json& command, const std::string& why) {
 
 // What the decision is made from. A command names its tenancy by the generation, which no two tenancies share, so there
 // is no started_at to be compared.
-Json inputs_of(const Context& context, const Transition& transition, const Scope& scope, const Command& command) {
+Result<Json> inputs_of(const Context& context, const Transition& transition, const Scope& scope,
+                       const Command& command) {
   const Tenancy* held = transition.state.find(scope);
+  HF_TRY(const auto last, context.store->last_ended(scope));
+  // Until somebody succeeds, who held it is told that time or the epoch ended it.
+  const std::string ended_by = held == nullptr && last ? last->ended_by : "";
+  if (ended_by == "expiry" || ended_by == "epoch") held = &last->tenancy;
   return Json{{"presented_generation", std::to_string(command.generation)},
               {"current_generation", held == nullptr ? Json() : Json(held->generation.text())},
               {"presented_owner", command.owner},
@@ -29,8 +34,8 @@ Json inputs_of(const Context& context, const Transition& transition, const Scope
               {"current_started_at", nullptr},
               {"presented_issuer", command.to_json()["issuer"]},
               {"expected_issuer", {{"workspace_id", context.workspace_id()}, {"authority", "local"}}},
-              {"revoked", command.control_epoch != transition.state.epoch.epoch.value},
-              {"expired", held != nullptr && held->expired_at(transition.now)}};
+              {"revoked", ended_by == "epoch" || command.control_epoch != transition.state.epoch.epoch.value},
+              {"expired", ended_by == "expiry" || (held != nullptr && held->expired_at(transition.now))}};
 }
 
 Result<void> judge(const Context& context, const Command& command, const std::string& payload) {
@@ -98,7 +103,7 @@ Result<std::string> record_decision(Context& context, const Scope& scope, const 
                                     const Result<Json>& outcome, bool repeated) {
   HF_TRY(Transition transition, begin_transition(context));
   // Judged between two looks: where they differ, what the judgement saw is not known, and the inputs say so.
-  const Json after = inputs_of(context, transition, scope, command);
+  HF_TRY(const Json after, inputs_of(context, transition, scope, command));
   for (const auto& [name, value] : after.items()) {
     if (inputs[name] != value) inputs.erase("current_started_at");
   }
@@ -130,23 +135,27 @@ Result<Json> deliver_to_file(Context& context, const Json& presented, const std:
   Replacement replacement;
   {
     HF_TRY(const Transition transition, begin_transition(context));
-    inputs = inputs_of(context, transition, scope, command);
+    HF_TRY(inputs, inputs_of(context, transition, scope, command));
     HF_TRY(const std::string started_at, started_at_of(context, transition, scope, command));
     replacement = replacement_of(command, scope, payload, started_at);
     replacement.revalidate = terms.revalidate;
   }
   HF_TRY(const auto before, replace::IntentJournal(*context.files).find(command.operation_id));
-  const bool repeated = before && before->state == "settled";
-  if (repeated) {
-    inputs["presented_operation"] = operation_of(command.to_json());
+  const Json presented_operation = operation_of(command.to_json());
+  const bool is_applied = before && before->state == "settled";
+  // One that was not published may run again as it was, and as no other.
+  if (before && (is_applied || operation_of(before->command) != presented_operation)) {
+    inputs["presented_operation"] = presented_operation;
     inputs["applied_operation"] = operation_of(before->command);
   }
   const auto outcome = [&]() -> Result<Json> {
     HF_CHECK(judge(context, command, payload));
-    if (!repeated) HF_CHECK(check_epoch(command, inputs));
+    if (!is_applied) HF_CHECK(check_epoch(command, inputs));
     return replace_guarded(context, replacement);
   }();
   HF_FAULT_POINT("deliver_after_receiver");
+  const bool repeated = outcome.ok() && outcome->value("repeated", Json()) == Json(true);
+  if (repeated && !is_applied) inputs.erase("current_started_at");  // another delivery came first: not what was judged
   const auto evidence = record_decision(context, scope, command, std::move(inputs), outcome, repeated);
   if (!outcome.ok()) {
     Refusal refusal = outcome.refusal();

@@ -155,7 +155,9 @@ class Surveyor {
                                 {"evidence", event["id"]}};
     }
     if (kind == "command_finished" || kind == "command_settled") sent_.erase(text_member(facts, "operation_id"));
-    if (kind == "command_issued" && is_old) sent_[id] = {event["id"], !facts.contains("travels")};
+    // Issued once more, it is no less under way than before.
+    const bool runs_already = sent_.contains(id) && sent_[id].runs;
+    if (kind == "command_issued" && is_old && !runs_already) sent_[id] = {event["id"], !facts.contains("travels")};
     if (kind == "command_outcome_unknown" && is_old) unknown_[id] = event["id"];
     if (kind == "command_accepted" || kind == "command_repeated") {
       unknown_.erase(id);
@@ -167,7 +169,10 @@ class Surveyor {
     const bool is_accepted = kind == "command_accepted" || kind == "write_published" || kind == "command_issued";
     if (is_first && is_accepted) found_.first_accepted = std::to_string(*generation);
     if (kind != "command_refused" || !is_old) return;
-    refusal_ = event["id"];
+    const std::string decision = text_member(facts, "decision");
+    const bool is_fenced =
+        decision == "stale_lease_generation" || decision == "lease_expired" || decision == "control_epoch_revoked";
+    if (is_fenced) refusal_ = event["id"];
     // Its receiver has it as started, whether or not the event of the start was written.
     if (text_member(facts, "decision") == "receiver_outcome_unknown") sent_[id] = {event["id"], true};
     if (!says_that_it_was_not_applied(facts)) return;
@@ -193,9 +198,11 @@ class Surveyor {
                       {"generation", command["generation"]},
                       {"classified", fenced && !begun ? Json("fenced: its generation has ended") : Json()}});
       if (begun) {
-        stands_in_the_way("act_unclassified", id,
-                          "the commit of act " + id + " was begun, and its outcome is not recorded",
-                          "`act commit` once more: its receiver tells what became of it");
+        // Its effect is unknown: no acceptance closes that.
+        found_.in_the_way.push_back({{"what", "act_unclassified"},
+                                     {"id", id},
+                                     {"why", "the commit of act " + id + " was begun, and its outcome is not recorded"},
+                                     {"closes_with", "`act commit` once more: its receiver tells what became of it"}});
       } else if (!fenced) {
         stands_in_the_way("act_unclassified", id, "act " + id + " can still be committed under the old generation",
                           "the end of the old tenancy");

@@ -35,7 +35,8 @@ Result<Json> open_handoff_of(Context& context, const Scope& scope) {
   HF_TRY(auto handoff, read_handoff(context, path_of(scope)));
   if (handoff) return std::move(*handoff);
   return Refusal(Code::not_found, "not_found: no handoff of " + scope.display() + " was opened",
-                 Json{{"scope", scope.full()}});
+                 Json{{"scope", scope.full()}})
+      .with_hint("begin with `holdfast handoff open`");
 }
 
 // Who held it when the handoff was opened: the living tenancy, or the last one that ended.
@@ -65,6 +66,16 @@ Json with_survey(Json handoff, const Survey& survey) {
   return handoff;
 }
 
+// A closed one as it was closed: what happened since is another handoff's.
+Result<Json> as_it_stands(Context& context, Transition& transition, const Scope& scope, Json handoff) {
+  if (text_member(handoff, "state") == "open") {
+    HF_TRY(const Survey found, survey(context, transition, scope, handoff));
+    return with_survey(std::move(handoff), found);
+  }
+  handoff.erase("protocol");
+  return handoff;
+}
+
 }  // namespace
 
 Result<Json> handoff_open(Context& context, const Json& json) {
@@ -78,7 +89,8 @@ Result<Json> handoff_open(Context& context, const Json& json) {
   HF_TRY(const auto before, read_handoff(context, path_of(scope)));
   if (before && text_member(*before, "state") == "open") {
     return Refusal(Code::target_exists, "target_exists: the handoff of " + scope.display() + " is open already",
-                   Json{{"scope", scope.full()}, {"opened_at", before->value("opened_at", Json())}});
+                   Json{{"scope", scope.full()}, {"opened_at", before->value("opened_at", Json())}})
+        .with_hint("see `holdfast handoff status`, and close it first");
   }
   HF_TRY(const Json from, old_owner(context, transition, scope));
   evidence::Event event;
@@ -99,7 +111,8 @@ Result<Json> handoff_open(Context& context, const Json& json) {
       {"review_trigger", trigger.value_or("any refusal of generation " + text_member(from, "generation") +
                                           " or a reconciliation "
                                           "record on this scope")},
-      {"accepted", Json::object()},
+      // A person's word for a program that will never report holds for the next handoff as well.
+      {"accepted", before ? before->value("accepted", Json::object()) : Json::object()},
       {"evidence", ids.front()}};
   HF_CHECK(context.files->publish(path_of(scope), dump_pretty(handoff) + "\n"));
   HF_TRY(const Survey found, survey(context, transition, scope, handoff));
@@ -112,8 +125,8 @@ Result<Json> handoff_status(Context& context, const Json& json) {
   if (arguments.has("scope")) {
     HF_TRY(const Scope scope, scope_of(context, arguments));
     HF_TRY(const Json handoff, open_handoff_of(context, scope));
-    HF_TRY(const Survey found, survey(context, transition, scope, handoff));
-    return Json{{"handoffs", Json::array({with_survey(handoff, found)})}};
+    HF_TRY(Json shown, as_it_stands(context, transition, scope, handoff));
+    return Json{{"handoffs", Json::array({std::move(shown)})}};
   }
   Json all = Json::array();
   HF_TRY(const auto names, context.files->list("handoffs"));
@@ -121,8 +134,8 @@ Result<Json> handoff_status(Context& context, const Json& json) {
     HF_TRY(const auto handoff, read_handoff(context, "handoffs/" + name));
     if (!handoff) continue;
     HF_TRY(const Scope scope, parse_canonical_scope(text_member(*handoff, "scope")));
-    HF_TRY(const Survey found, survey(context, transition, scope, *handoff));
-    all.push_back(with_survey(*handoff, found));
+    HF_TRY(Json shown, as_it_stands(context, transition, scope, *handoff));
+    all.push_back(std::move(shown));
   }
   return Json{{"handoffs", std::move(all)}};
 }
@@ -136,9 +149,10 @@ Result<Json> handoff_close(Context& context, const Json& json) {
   HF_TRY(Json handoff, open_handoff_of(context, scope));
   if (text_member(handoff, "state") != "open") {
     return Refusal(
-        Code::not_found,
-        "not_found: the handoff of " + scope.display() + " was closed at " + text_member(handoff, "closed_at"),
-        Json{{"scope", scope.full()}});
+               Code::not_found,
+               "not_found: the handoff of " + scope.display() + " was closed at " + text_member(handoff, "closed_at"),
+               Json{{"scope", scope.full()}})
+        .with_hint("open another with `holdfast handoff open`");
   }
   const Json accepted = json.value("accepted", Json::array());
   if (!accepted.is_array()) return usage("accepted is no list");
@@ -154,6 +168,14 @@ Result<Json> handoff_close(Context& context, const Json& json) {
                        " in the way of closing the handoff of " + scope.display() + ": " +
                        text_member(found.in_the_way.front(), "why"),
                    Json{{"scope", scope.full()}, {"in_the_way", found.in_the_way}});
+  }
+  for (const Json& id : accepted) {
+    const Json& out = found.inventory["commands"];
+    const bool is_out = std::any_of(out.begin(), out.end(), [&](const Json& one) { return one["operation_id"] == id; });
+    if (is_out) continue;
+    return Refusal(Code::not_found, "not_found: no command " + printable(id.get<std::string>()) + " is out",
+                   Json{{"scope", scope.full()}, {"operation_id", id}})
+        .with_hint("`holdfast --json handoff status` lists what is out, in inventory.commands");
   }
   evidence::Event event;
   event.kind = "handoff_closed";
@@ -172,8 +194,11 @@ Result<Json> handoff_close(Context& context, const Json& json) {
   handoff["state"] = "closed";
   handoff["closed_at"] = format_wall(transition.now.wall_us);
   handoff["closing_evidence"] = ids.front();
-  HF_CHECK(context.files->publish(path_of(scope), dump_pretty(handoff) + "\n"));
-  return Json{{"handoff", with_survey(handoff, found)}};
+  Json closed = with_survey(std::move(handoff), found);
+  Json kept = closed;
+  kept["protocol"] = kProtocol;
+  HF_CHECK(context.files->publish(path_of(scope), dump_pretty(kept) + "\n"));
+  return Json{{"handoff", std::move(closed)}};
 }
 
 }  // namespace holdfast::engine

@@ -123,6 +123,14 @@ Result<Json> receiver_reseed(Context& context, const Json& json) {
                                                               : Generation{high_water_of(transition.state.counters)};
   HF_TRY(const ReceiverInUse use, use_receiver(context, registered));
   HF_TRY(const auto before, use->read_mark(registered.resource));
+  const std::uint64_t issued = high_water_of(transition.state.counters);
+  if (before && before->value > issued) {
+    return Refusal(Code::generation_incomparable,
+                   "generation_incomparable: the receiver's own mark, " + before->text() +
+                       ", is above everything that was issued here, " + std::to_string(issued),
+                   Json{{"name", name}, {"receiver_mark", before->text()}, {"high_water", std::to_string(issued)}})
+        .with_hint("`holdfast generations repair --floor " + before->text() + " --reason TEXT`, then acquire anew");
+  }
   HF_TRY(const Generation mark,
          use->reseed(registered.resource, std::max(high, registered.mark().value_or(Generation{}))));
   HF_FAULT_POINT("reseed_after_receiver");

@@ -21,6 +21,19 @@ Result<Json> outcome_of(Context& context, const std::string& operation_id) {
   if (act && text_member(*act, "state") == "consumed") return (*act)["outcome"];
   HF_TRY(const auto intent, replace::IntentJournal(*context.files).find(operation_id));
   if (intent && intent->state == "settled") return intent->outcome;
+  // Of a command that was delivered, and of a program that was run, the evidence has it.
+  Json delivered;
+  HF_CHECK(context.chain->each([&](const Json& event) {
+    const std::string kind = text_member(event, "kind");
+    const Json facts = event.value("facts", Json::object());
+    const std::string id = text_member(facts.value("command", Json()), "operation_id");
+    const bool is_accepted = kind == "command_accepted" && id == operation_id;
+    const bool is_finished = kind == "command_finished" && text_member(facts, "operation_id") == operation_id;
+    if (is_accepted && text_member(facts.value("outcome", Json()), "state") != "started") delivered = facts["outcome"];
+    if (is_finished) delivered = facts.value("outcome", Json{{"exit_status", facts.value("exit_status", Json())}});
+    return true;
+  }));
+  if (!delivered.is_null()) return delivered;
   return Refusal(Code::not_found, "not_found: " + operation_id + " has no result yet",
                  Json{{"operation_id", operation_id}});
 }

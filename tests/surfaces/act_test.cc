@@ -310,12 +310,12 @@ TEST_F(Act, ThatItsReceiverCouldNotReadIsRefusedBeforeAnybodyApprovesIt) {
                               {"--key", "id=integer:7", "--set", "version=integer:8"},
                               {"--key", "name=text:x", "--set", "state=text:x"},
                               {"--key", "id=null", "--set", "state=text:x"},
-                              {"--key", "id=integer:7"},
                               {"--key", "id=integer:seven", "--set", "state=text:x"}}) {
     EXPECT_EQ(prepare(change + Words{"--precondition", "1"}).code(), "request_malformed")
         << testing::PrintToString(change);
   }
   const Words good = {"--key", "id=integer:7", "--set", "state=text:x"};
+  EXPECT_EQ(prepare({"--key", "id=integer:7", "--precondition", "1"}).code(), "usage") << "it sets nothing";
   EXPECT_EQ(prepare(good).code(), "usage") << "a row's version is known to its planner only";
   EXPECT_EQ(prepare(good + Words{"--precondition", "one"}).code(), "request_malformed");
   EXPECT_EQ(prepare({"--from", "-", "--precondition", "1"}, "no JSON").code(), "request_malformed");

@@ -206,11 +206,11 @@ TEST_F(WorkHandoff, FencesWhatIsOnItsWayOnceTheReceiverHasTheNewMark) {
   const Json fenced = status(kRows);
   EXPECT_TRUE(fenced["in_the_way"].empty()) << fenced;
   EXPECT_NE(text_member(fenced["inventory"]["commands"][0], "classified").find("fenced"), std::string::npos);
-  closes(kRows);
   const auto late = bench_.receive(line);
   EXPECT_EQ(late.code(), "stale_lease_generation");
   EXPECT_EQ(bench_.row(), "new 1");
   EXPECT_EQ(status(kRows)["old_owner_ended"]["refused"], late.lines.at(0)["error"]["evidence"]);
+  closes(kRows);
 }
 
 // A copy whose bytes are not the command's is refused, and says nothing of the one that is still on its way.
@@ -226,6 +226,33 @@ TEST_F(WorkHandoff, ForgetsNoCommandBecauseABrokenCopyOfItWasRefused) {
   ASSERT_TRUE(open(kRows).ok());
   bench_.release(old);
   stays_open(kRows, {"no_new_owner", "receiver_unfenced", "command_unclassified"});
+}
+
+TEST_F(WorkHandoff, CountsNothingAsOutThatNeverBegan) {
+  const Lease old = bench_.acquire(kRows);
+  EXPECT_EQ(bench_.run(Words{"exec", kRows} + old.keys() + Words{"--", "/no/such/program"}).code(),
+            "command_not_started");
+  ASSERT_TRUE(open(kRows).ok());
+  taken_over(old, kRows);
+  EXPECT_TRUE(close(kRows).ok());
+}
+
+TEST_F(WorkHandoff, TakesNoWordForACommandThatIsNotOut) {
+  const Lease old = bench_.acquire(kRows);
+  ASSERT_TRUE(open(kRows).ok());
+  taken_over(old, kRows);
+  EXPECT_EQ(close(kRows, {"--accept", "op-none"}).code(), "not_found");
+  EXPECT_TRUE(close(kRows).ok());
+}
+
+TEST_F(WorkHandoff, StaysAsItWasClosed) {
+  const Lease old = bench_.acquire(kRows);
+  ASSERT_TRUE(open(kRows).ok());
+  taken_over(old, kRows);
+  const Json closed = close(kRows).at("handoff");
+  EXPECT_TRUE(bench_.run({"acquire", kRows, "--owner", "bob", "--task", "task-1", "--fresh"}).ok());
+  const Json shown = bench_.run({"handoff", "status", kRows}).at("handoffs")[0];
+  EXPECT_EQ(shown["new_owner"], closed["new_owner"]);
 }
 
 TEST_F(WorkHandoff, CountsNothingAsOutThatCameBackBefore) {
@@ -438,7 +465,7 @@ TEST_F(HandoffPrinted, SaysAtAGlanceWhetherItMayBeClosedAndWhatClosesEachThing) 
   has(printed({"handoff", "status"}),
       {"session://sqlite.records/accounts  OPEN: 4 things stand in the way", "from", "alice, task task-1, generation 1",
        "still holds it", "to", "nobody yet", "first accepted", "nothing yet", "accounts NOT fenced",
-       "1 lease, 0 acts, 1 command", "ada", "  1. alice still holds", "     closed by its release"});
+       "1 lease, 1 command", "ada", "  1. alice still holds", "     closed by its release"});
   has(printed({"handoff", "close", kRows, "--reason", "r"}),
       {"refused: transition_open: 4 things stand in the way", "  - alice still holds", "    closed by its release",
        "  - command op-late is on its way"});

@@ -34,16 +34,22 @@ class CommandReceiver : public Receiver {
   Result<void> settle(const std::string& operation_id, const std::optional<Json>& outcome) override {
     HF_TRY(const auto transaction, begin());
     HF_TRY(const auto before, transaction->applied(operation_id));
+    // Said again after a crash.
+    if (before && outcome && before->outcome == *outcome) return {};
     if (!before || !is_started(before->outcome)) {
       return Refusal(Code::not_found, "not_found: " + printable(operation_id) + " is no command that waits for its end",
                      Json{{"operation_id", printable(operation_id)}});
     }
-    HF_TRY(Statement put, statements_.get(outcome ? "UPDATE holdfast_operations SET outcome=? WHERE operation_id=?"
-                                                  : "DELETE FROM holdfast_operations WHERE ?='' AND "
-                                                    "operation_id=?"));
-    put.bind(1, outcome ? dump_canonical(*outcome) : std::string());
-    put.bind(2, operation_id);
-    HF_CHECK(put.step());
+    {
+      {  // closed before the commit
+        HF_TRY(Statement put, statements_.get(outcome ? "UPDATE holdfast_operations SET outcome=? WHERE operation_id=?"
+                                                      : "DELETE FROM holdfast_operations WHERE ?='' AND "
+                                                        "operation_id=?"));
+        put.bind(1, outcome ? dump_canonical(*outcome) : std::string());
+        put.bind(2, operation_id);
+        HF_CHECK(put.step());
+      }
+    }
     return transaction->commit();
   }
 

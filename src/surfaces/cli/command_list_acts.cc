@@ -57,7 +57,7 @@ std::vector<Command> receiver_commands() {
        .examples = {"holdfast receiver list"}},
       {.name = "receiver reseed",
        .verb = "receiver_reseed",
-       .summary = "give a receiver that lost its mark a new one, above everything that was issued",
+       .summary = "give a receiver that lost its mark a new one: the current tenancy's generation",
        .positional = "NAME",
        .options = {reason()},
        .examples = {"holdfast receiver reseed accounts --reason 'restored from Monday'"},

@@ -211,16 +211,22 @@ int run_under_tenancy(const Invocation& invocation, Json request, const std::str
                          {"HOLDFAST_STARTED_AT", text_member(arguments, "started_at")},
                          {"HOLDFAST_OPERATION_ID", text_member(command, "operation_id")},
                          {"HOLDFAST_WORKSPACE", root}};
+  const auto report_end = [&](const Json& exit_status) {
+    Json end = {{"verb", "command_end"}, {"arguments", arguments}};
+    end["arguments"]["operation_id"] = command["operation_id"];
+    end["arguments"]["issued"] = begun->value("evidence", Json());
+    end["arguments"]["exit_status"] = exit_status;
+    return send(end, sending);
+  };
   auto process = os::CommandProcess::start(invocation.program, options);
-  if (!process.ok()) return output.refuse(process.refusal());
-  if (auto released = (*process)->release_gate(); !released.ok()) return output.refuse(released.refusal());
+  const auto running = process.ok() ? (*process)->release_gate() : Result<void>(process.refusal());
+  if (!running.ok()) {
+    (void)report_end(nullptr);  // nothing ran, and nothing of it is out
+    return output.refuse(running.refusal());
+  }
   std::optional<int> status;
   while (!status) status = (*process)->wait(60'000);
-  Json end = {{"verb", "command_end"}, {"arguments", arguments}};
-  end["arguments"]["operation_id"] = command["operation_id"];
-  end["arguments"]["issued"] = begun->value("evidence", Json());
-  end["arguments"]["exit_status"] = *status;
-  const auto ended = send(end, sending);
+  const auto ended = report_end(*status);
   if (!ended.ok()) {
     output.diagnostic("holdfast: how the program ended could not be recorded: " + human_refusal(ended.refusal()));
     return *status;

@@ -87,6 +87,8 @@ Result<Json> record_of_lease_file(const std::string& path, const Surroundings& s
   const std::optional<Json> document = parse_json(bytes, &problem);
   if (!document) return invalid(path, "is no JSON document: " + problem.text);
   const std::vector<Json> records = records_of(*document);
+  const Json error = document->is_object() ? document->value("error", Json()) : Json();
+  if (error.is_object()) return invalid(path, "holds a refusal, no lease: " + printable(text_member(error, "message")));
   if (records.empty()) return invalid(path, "holds no lease as `holdfast --json acquire` prints it");
   if (records.size() == 1) return records.front();
   if (scope.empty()) return invalid(path, "holds several leases, and nothing here says which one is meant");

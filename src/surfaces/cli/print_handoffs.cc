@@ -37,12 +37,23 @@ std::string receivers_line(const Json& receivers) {
   return text;
 }
 
-std::string counted(const Json& inventory) {
+// Of what is out, what can still act.
+std::string counted(const Json& in_the_way) {
   std::string text;
-  for (const auto& [name, one] : {std::pair{"leases", "lease"}, {"acts", "act"}, {"commands", "command"}}) {
-    const Json list = part(inventory, name);
-    const std::size_t count = list.is_array() ? list.size() : 0;
-    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + (count == 1 ? one : name);
+  for (const auto& [what, one] :
+       {std::pair{"lease_held", "lease"}, {"act_unclassified", "act"}, {"command_unclassified", "command"}}) {
+    std::size_t count = 0;
+    for (const Json& entry : in_the_way) count += member(entry, "what") == what ? 1U : 0U;
+    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string accepted_words(const Json& accepted) {
+  std::string text;
+  if (!accepted.is_object()) return text;
+  for (const auto& [id, reason] : accepted.items()) {
+    text += (text.empty() ? "" : ", ") + plain(id) + ": " + human_scalar(reason);
   }
   return text;
 }
@@ -62,9 +73,11 @@ std::string human_handoff(const Json& handoff) {
                            {"to", who(part(handoff, "new_owner"))},
                            {"first accepted", first.empty() || first == "-" ? "nothing yet" : "generation " + first},
                            {"receivers", receivers_line(part(handoff, "receivers"))},
-                           {"still out", counted(part(handoff, "inventory"))},
+                           {"still out", counted(in_the_way.is_array() ? in_the_way : Json::array())},
                            {"unknown is for", member(handoff, "reconciliation_owner")},
                            {"look again at", member(handoff, "review_trigger")}});
+  const std::string accepted = accepted_words(part(handoff, "accepted"));
+  if (!accepted.empty()) out += name_value_lines({{"answered for", accepted}});
   std::size_t number = 0;
   for (const Json& entry : in_the_way.is_array() ? in_the_way : Json::array()) {
     out += paragraph("  " + std::to_string(++number) + ". ", member(entry, "why"));

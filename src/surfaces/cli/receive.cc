@@ -80,6 +80,8 @@ class Worker {
       Json said = answer.ok() ? *answer : answer.refusal().to_json();
       said["line"] = number_;
       if (!operation_id_.empty()) said["operation_id"] = operation_id_;
+      const Json ended = answer.ok() ? answer->value("outcome", Json::object()).value("exit_status", Json()) : Json();
+      if (ended.is_number_integer() && ended != Json(0)) status_ = std::max(status_, kNotAll);
       if (!answer.ok()) status_ = std::max(status_, kNotAll);
       if (!os::write_stream(out_, dump_ascii(said) + "\n", Code::os_failed).ok()) return kMachineFailed;
       if (!read.ok()) return kMachineFailed;

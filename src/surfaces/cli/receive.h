@@ -8,7 +8,8 @@
 // when the fence has let its command through; its end is recorded, and whether its tenancy was still current then. Does
 // not promise: that a program is stopped when its tenancy ends meanwhile: its effect is its own, and the handoff stays
 // open until it has ended. Status: 0 every line was accepted (or repeated) and its program ended with 0, else 1; 5
-// where the machine failed. Source: CONTRACT section 5 ("command"); second seed, T3.
+// where the machine failed. A program that was ended by a signal, or that exits above 128 as shells report one, ends
+// the worker, too: what ended it may be meant for both. Source: CONTRACT section 5 ("command"); second seed, T3.
 #pragma once
 #include <string>
 

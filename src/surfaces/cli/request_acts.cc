@@ -160,6 +160,9 @@ Result<std::string> payload_in_words(const Invocation& invocation) {
   if (in_words == from.has_value()) {
     return usage_refusal("say what the bytes are: --from FILE, or --key and --set of a row", invocation.command);
   }
+  if (in_words && !(invocation.has("--key") && invocation.has("--set"))) {
+    return usage_refusal("a change of a row needs --key and --set", invocation.command);
+  }
   return in_words ? row_change(invocation) : whole_content(*from);
 }
 
@@ -169,7 +172,14 @@ Result<void> put_receivers_and_acts(const Invocation& invocation, const Surround
   if (verb == "receiver_settle" && invocation.has("--ran") == invocation.has("--not-run")) {
     return usage_refusal("say --ran or --not-run", invocation.command);
   }
-  if (verb == "command_issue" || verb == "act_prepare") return put_payload(invocation, arguments);
+  if (verb == "command_issue" || verb == "act_prepare") {
+    const std::string& scope = invocation.positionals.front();
+    const bool is_file = scope.starts_with("file://") || scope.find("://") == std::string::npos;
+    if (is_file && !invocation.has("--from")) {
+      return usage_refusal("a file takes --from; --key and --set are of a row", invocation.command);
+    }
+    return put_payload(invocation, arguments);
+  }
   if (verb == "act_approve" || verb == "act_commit" || verb == "act_show") {
     return put_act(invocation, surroundings, arguments);
   }
