@@ -49,10 +49,11 @@ Json rows(Json where) {
 
 std::string state_of(std::int64_t version) { return version % 2 == 0 ? "paid" : "open"; }
 
-// One fenced update after another, as an owner makes them: a new operation id each, the version that the last one left.
+// One fenced update after another, as an owner makes them: a new operation id each, the version that the last one left,
+// of one row, or of each of `rows` in its turn.
 class Fenced {
  public:
-  explicit Fenced(receivers::Receiver& receiver) : receiver_(receiver) {
+  explicit Fenced(receivers::Receiver& receiver, std::int64_t rows) : receiver_(receiver), rows_(rows) {
     current_.issuer = {"ws-1", "local"};
     current_.workspace_mark = Generation{5};
     current_.knows_tenancy = true;
@@ -62,9 +63,10 @@ class Fenced {
     current_.epoch = Epoch{1};
   }
   void prepare() {
-    payload_ = dump_canonical(
-        Json{{"key", {{"id", {{"integer", "2"}}}}}, {"set", {{"state", {{"text", state_of(version_)}}}}}});
-    command_ = Command{"6b1f8f0e-55d0-4f5e-9d0b-" + std::to_string(100'000'000'000 + version_),
+    const std::int64_t version = 1 + done_ / rows_;
+    payload_ = dump_canonical(Json{{"key", {{"id", {{"integer", std::to_string(2 + done_ % rows_)}}}}},
+                                   {"set", {{"state", {{"text", state_of(version)}}}}}});
+    command_ = Command{"6b1f8f0e-55d0-4f5e-9d0b-" + std::to_string(100'000'000'000 + done_),
                        kResource,
                        "act",
                        "reversible",
@@ -73,7 +75,7 @@ class Fenced {
                        5,
                        1,
                        current_.issuer,
-                       std::to_string(version_),
+                       std::to_string(version),
                        std::nullopt,
                        sha256_hex(payload_)}
                    .to_json();
@@ -84,20 +86,21 @@ class Fenced {
     if (delivery->decision.decision != "accepted" || !delivery->observed.value("as_written", false)) {
       give_up(delivery->decision.decision + " " + delivery->observed.dump());
     }
-    ++version_;
+    ++done_;
   }
 
  private:
   receivers::Receiver& receiver_;
   receivers::Current current_;
-  std::int64_t version_ = 1;
+  std::int64_t rows_;
+  std::int64_t done_ = 0;
   std::string payload_;
   Json command_;
 };
 
 template <class Bare>
-void in_pairs(benchmark::State& state, receivers::Receiver& receiver, Bare bare) {
-  Fenced fenced(receiver);
+void in_pairs(benchmark::State& state, receivers::Receiver& receiver, std::int64_t rows, Bare bare) {
+  Fenced fenced(receiver, rows);
   Pairs pairs;
   std::int64_t version = 1;
   for (auto _ : state) {
@@ -125,7 +128,7 @@ void sqlite_update_in_pairs(benchmark::State& state, const std::string& journal)
   sqlite3_stmt* update = nullptr;
   sqlite3_prepare_v2(bare, "UPDATE accounts SET state=?, version=version+1 WHERE id=1 AND version=?", -1, &update,
                      nullptr);
-  in_pairs(state, *receiver, [&](std::int64_t version) {
+  in_pairs(state, *receiver, 1, [&](std::int64_t version) {
     const std::string text = state_of(version);
     sqlite3_bind_text(update, 1, text.c_str(), -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(update, 2, version);
@@ -165,21 +168,30 @@ class BareConnection {
 };
 
 // The bare one as BEGIN, UPDATE, COMMIT, each answered before the next, or as one statement that is its own
-// transaction.
-void postgres_update_in_pairs(benchmark::State& state, bool is_one_statement) {
+// transaction. Fenced, one row again and again, which the receiver remembers, or more rows than it does.
+constexpr std::int64_t kManyRows = 2'000;
+void postgres_update_in_pairs(benchmark::State& state, bool is_one_statement, std::int64_t rows_fenced) {
   const support::PrivatePostgres server;
   if (!server.is_ready()) give_up(server.why_not());
   BareConnection bare(server.connection());
   bare.run(kTable);
+  bare.run(
+      ("INSERT INTO accounts SELECT row,1,'new' FROM generate_series(3," + std::to_string(1 + kManyRows) + ") AS row")
+          .c_str());
   const auto receiver = opened(receivers::open_postgres_receiver(rows(Json{{"connection", server.connection()}})));
-  in_pairs(state, *receiver, [&](std::int64_t version) {
+  in_pairs(state, *receiver, rows_fenced, [&](std::int64_t version) {
     if (!is_one_statement) bare.run("BEGIN");
     bare.update(version);
     if (!is_one_statement) bare.run("COMMIT");
   });
 }
-BENCHMARK_CAPTURE(postgres_update_in_pairs, begin_update_commit, false)->UseManualTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(postgres_update_in_pairs, one_statement, true)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(postgres_update_in_pairs, begin_update_commit, false, 1)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(postgres_update_in_pairs, one_statement, true, 1)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(postgres_update_in_pairs, one_statement_another_row, true, kManyRows)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace holdfast

@@ -97,6 +97,68 @@ Delivery refused(Delivery delivery, Refusal refusal) {
   return delivery;
 }
 
+// Of an operation whose id was used before: its outcome again, or why not.
+Delivery asked_again(Delivery delivery, const Command& command, const Applied& before, Generation mark) {
+  if (operation_of(before.command) != operation_of(command)) {
+    return refused(std::move(delivery),
+                   Refusal(Code::operation_id_reused,
+                           "operation_id_reused: " + command.operation_id + " was used for another command",
+                           Json{{"operation_id", command.operation_id}}));
+  }
+  if (is_started(before.outcome)) {
+    delivery.decision.inputs["applied_state"] = kStarted;
+    return refused(std::move(delivery),
+                   Refusal(Code::receiver_outcome_unknown,
+                           "receiver_outcome_unknown: " + command.operation_id +
+                               " was started and has not come back: it runs, or its end was never reported",
+                           Json{{"operation_id", command.operation_id},
+                                {"resource", command.resource},
+                                {"generation", std::to_string(before.command.generation)}})
+                       .with_hint("wait for its end; where there will be none, find out what it did, then "
+                                  "`holdfast receiver settle NAME --operation ID --ran|--not-run --reason TEXT`"));
+  }
+  delivery.decision.decision = "repeated";
+  delivery.repeated = true;
+  delivery.outcome = before.outcome;
+  if (before.command.generation < mark.value) delivery.outcome["superseded_by"] = mark.text();
+  return delivery;
+}
+
+// What the receiver knows is asked, compared in the order of the contract, and where nothing is against it applied.
+Result<Delivery> judged_in(Transaction& transaction, const Command& command, const std::string& payload,
+                           const Current& current, const Transaction::Capture& capture, Delivery delivery) {
+  HF_TRY(const auto mark, transaction.mark(command.resource));
+  delivery.mark = mark;
+  delivery.decision.inputs["receiver_mark"] = number(mark);
+  const bool is_closed = !mark || (current.workspace_mark && *mark < *current.workspace_mark);
+  if (is_closed) return refused(std::move(delivery), closed(command, mark, current));
+  HF_TRY(const auto before, transaction.applied(command.operation_id));
+  delivery.decision.inputs["presented_operation"] = operation_of(command);
+  delivery.decision.inputs["applied_operation"] = before ? operation_of(before->command) : Json();
+  if (before) return asked_again(std::move(delivery), command, *before, *mark);
+  if (auto refusal = against_the_tenancy(command, mark, current)) return refused(std::move(delivery), *refusal);
+  const auto not_effected = [&](const Refusal& why) {
+    delivery.decision.inputs["effect"] = why.details();
+    return refused(std::move(delivery), why);
+  };
+  auto outcome = transaction.apply(command, payload, capture);
+  // A receiver that cannot work has judged nothing.
+  if (!outcome.ok() && outcome.refusal().code() == Code::receiver_unreachable) return outcome.refusal();
+  if (!outcome.ok()) return not_effected(outcome.refusal());
+  HF_CHECK(transaction.remember({command, *outcome}));
+  const Generation raised{std::max(mark->value, command.generation)};
+  if (*mark < raised) HF_CHECK(transaction.set_mark(command.resource, raised));
+  HF_FAULT_POINT("receiver_before_commit");
+  const auto committed = transaction.commit();
+  if (!committed.ok() && transaction.is_effect_refused()) return not_effected(committed.refusal());
+  HF_CHECK(committed);
+  HF_FAULT_POINT("receiver_after_commit");
+  delivery.mark = raised;
+  delivery.decision.decision = "accepted";
+  delivery.outcome = std::move(*outcome);
+  return delivery;
+}
+
 }  // namespace
 
 Json Decision::to_json(const Command& command) const {
@@ -144,64 +206,20 @@ Result<Delivery> deliver(Receiver& receiver, const Json& presented, const std::s
                    Refusal(Code::content_corrupted_in_transit,
                            "content_corrupted_in_transit: the payload is not the one that the command names"));
   }
-  HF_TRY(const auto transaction, receiver.begin_for(command, payload));
-  HF_TRY(const auto mark, transaction->mark(command.resource));
-  delivery.mark = mark;
-  delivery.decision.inputs["receiver_mark"] = number(mark);
-  const bool is_closed = !mark || (current.workspace_mark && *mark < *current.workspace_mark);
-  if (is_closed) return refused(std::move(delivery), closed(command, mark, current));
-  HF_TRY(const auto before, transaction->applied(command.operation_id));
-  delivery.decision.inputs["presented_operation"] = operation_of(command);
-  delivery.decision.inputs["applied_operation"] = before ? operation_of(before->command) : Json();
-  if (before && operation_of(before->command) != operation_of(command)) {
-    return refused(std::move(delivery),
-                   Refusal(Code::operation_id_reused,
-                           "operation_id_reused: " + command.operation_id + " was used for another command",
-                           Json{{"operation_id", command.operation_id}}));
+  HF_TRY(auto transaction, receiver.begin_for(command, payload));
+  auto judged = judged_in(*transaction, command, payload, current, capture, std::move(delivery));
+  if (transaction->is_overtaken()) {
+    transaction.reset();
+    HF_TRY(transaction, receiver.begin());
+    Delivery anew;
+    anew.decision.inputs = inputs_of(presented, std::nullopt, current);
+    judged = judged_in(*transaction, command, payload, current, capture, std::move(anew));
   }
-  if (before && is_started(before->outcome)) {
-    delivery.decision.inputs["applied_state"] = kStarted;
-    return refused(std::move(delivery),
-                   Refusal(Code::receiver_outcome_unknown,
-                           "receiver_outcome_unknown: " + command.operation_id +
-                               " was started and has not come back: it runs, or its end was never reported",
-                           Json{{"operation_id", command.operation_id},
-                                {"resource", command.resource},
-                                {"generation", std::to_string(before->command.generation)}})
-                       .with_hint("wait for its end; where there will be none, find out what it did, then "
-                                  "`holdfast receiver settle NAME --operation ID --ran|--not-run --reason TEXT`"));
-  }
-  if (before) {
-    delivery.decision.decision = "repeated";
-    delivery.repeated = true;
-    delivery.outcome = before->outcome;
-    if (before->command.generation < mark->value) delivery.outcome["superseded_by"] = mark->text();
-    return delivery;
-  }
-  if (auto refusal = against_the_tenancy(command, mark, current)) return refused(std::move(delivery), *refusal);
-  const auto not_effected = [&](const Refusal& why) {
-    delivery.decision.inputs["effect"] = why.details();
-    return refused(std::move(delivery), why);
-  };
-  auto outcome = transaction->apply(command, payload, capture);
-  // A receiver that cannot work has judged nothing.
-  if (!outcome.ok() && outcome.refusal().code() == Code::receiver_unreachable) return outcome.refusal();
-  if (!outcome.ok()) return not_effected(outcome.refusal());
-  HF_CHECK(transaction->remember({command, *outcome}));
-  const Generation raised{std::max(mark->value, command.generation)};
-  if (*mark < raised) HF_CHECK(transaction->set_mark(command.resource, raised));
-  HF_FAULT_POINT("receiver_before_commit");
-  const auto committed = transaction->commit();
-  if (!committed.ok() && transaction->is_effect_refused()) return not_effected(committed.refusal());
-  HF_CHECK(committed);
-  HF_FAULT_POINT("receiver_after_commit");
-  delivery.mark = raised;
-  delivery.decision.decision = "accepted";
-  delivery.outcome = std::move(*outcome);
+  if (!judged.ok() || judged->decision.decision != "accepted") return judged;
   // The effect stands whatever this look finds: a later one may have come between.
   const auto observed = receiver.observe(command, payload);
-  delivery.observed = observed.ok() ? *observed : Json{{"unknown", observed.refusal().message()}};
-  return delivery;
+  judged->observed = observed.ok() ? *observed : Json{{"unknown", observed.refusal().message()}};
+  return judged;
 }
 
 Result<void> raise_mark(Receiver& receiver, const std::string& resource, Generation to,

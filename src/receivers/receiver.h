@@ -54,6 +54,8 @@ class Transaction {
   virtual Result<void> commit() = 0;
   // Whether commit() refused because of the effect: a receiver may send an effect and its verification with the commit.
   virtual bool is_effect_refused() const { return false; }
+  // Whether commit() refused because what was judged may not hold any more, and did nothing: deliver() judges anew.
+  virtual bool is_overtaken() const { return false; }
 };
 
 class Receiver {
@@ -62,7 +64,9 @@ class Receiver {
   virtual std::string kind() const = 0;
   // Exclusive from its first statement, so that check and effect cannot be parted. receiver_unreachable.
   virtual Result<std::unique_ptr<Transaction>> begin() = 0;
-  // The same, with what deliver() will ask for: a receiver that is far away can ask for all of it at once.
+  // The same, with what deliver() will ask for: a receiver that is far away can ask for all of it at once. It need not
+  // be exclusive where commit() compares what was judged with what is there then, and is_overtaken() where it differs;
+  // deliver() then judges once more, from begin(), and hands the state before over once more.
   virtual Result<std::unique_ptr<Transaction>> begin_for(const Command&, const std::string& /*payload*/) {
     return begin();
   }

@@ -31,9 +31,29 @@ class ReceiverKill : public support::RowReceiverTest {
     EXPECT_EQ(database_->ask("SELECT generation FROM holdfast_marks"), counted == "1" ? "6" : "5");
     return std::stoi(counted);
   }
-  void expect_that_asking_again_tells(const Command& asked, int effects) {
+  // A PostgreSQL receiver that has changed such a row once changes the next one by a call.
+  void teach(RowWorker& worker) {
+    worker.send(command("op-before", 5, "1", paid()), paid(), at_mark(5));
+    EXPECT_EQ(worker.answer().value("decision", ""), "accepted");
+    as_before();
+  }
+  // Rows, operations and mark, seen at one moment, agree. How often the effect was there then.
+  int effects_at_this_moment() {
+    const std::string seen = database_->ask(
+        "SELECT (SELECT count(*) FROM holdfast_operations)||','||(SELECT version||','||state FROM accounts WHERE "
+        "id=7)||','||(SELECT generation FROM holdfast_marks)");
+    EXPECT_TRUE(seen == "0,1,new,5" || seen == "1,2,paid,6") << seen;
+    return seen.starts_with("1") ? 1 : 0;
+  }
+  // What was sent as one call may still begin after its client is gone.
+  enum class Late { none, may_come };
+  void expect_that_asking_again_tells(const Command& asked, int effects, Late late = Late::none) {
     const Delivery again = sent(asked.to_json(), paid(), at_mark(5));
-    EXPECT_EQ(again.decision.decision, effects == 1 ? "repeated" : "accepted");
+    if (effects == 1 || late == Late::none) {
+      EXPECT_EQ(again.decision.decision, effects == 1 ? "repeated" : "accepted");
+    } else {
+      EXPECT_TRUE(again.decision.decision == "repeated" || again.decision.decision == "accepted");
+    }
     EXPECT_EQ(again.outcome.value("version", ""), "2");
     EXPECT_EQ(version(), "2");
     EXPECT_EQ(operations(), "1");
@@ -47,6 +67,7 @@ TEST_P(ReceiverKill, AtEveryPointOfADeliveryLeavesOneEffectOrNoneAndAskingAgainT
       as_before();
       const Command asked = command("op-" + std::to_string(round) + point, 6, "1", paid());
       RowWorker worker(database_->config());
+      if (GetParam().is_postgres && round > 0) teach(worker);
       worker.send(asked, paid(), at_mark(5), point);
       ASSERT_TRUE(worker.is_at_point());
       worker.process().kill();
@@ -66,6 +87,8 @@ TEST_P(ReceiverKill, AtAnyMomentAroundTheCommitLeavesOneEffectOrNoneAndAskingAga
     as_before();
     const Command asked = command("op-" + std::to_string(kill), 6, "1", paid());
     RowWorker worker(database_->config());
+    const bool is_one_call = GetParam().is_postgres && kill % 2 == 1;
+    if (is_one_call) teach(worker);
     worker.send(asked, paid(), at_mark(5), "commit");
     ASSERT_TRUE(worker.is_at_point());
     worker.go();
@@ -74,9 +97,9 @@ TEST_P(ReceiverKill, AtAnyMomentAroundTheCommitLeavesOneEffectOrNoneAndAskingAga
     while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
     worker.process().kill();
     worker.process().wait();
-    const int effects = effects_behind_the_killed_one();
+    const int effects = is_one_call ? effects_at_this_moment() : effects_behind_the_killed_one();
     happened += effects;
-    expect_that_asking_again_tells(asked, effects);
+    expect_that_asking_again_tells(asked, effects, is_one_call ? Late::may_come : Late::none);
   }
   RecordProperty("happened", happened);
   std::printf("%d of %d killed deliveries had their effect\n", happened, kKills);

@@ -46,6 +46,7 @@ class HaltingTransaction : public Transaction {
     return behind("committed", real_->commit());
   }
   bool is_effect_refused() const override { return real_->is_effect_refused(); }
+  bool is_overtaken() const override { return real_->is_overtaken(); }
 
  private:
   template <class T>

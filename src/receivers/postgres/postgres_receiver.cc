@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "receivers/postgres/session.h"
 #include "receivers/postgres/statements.h"
+#include "receivers/postgres/watched_transaction.h"
 
 namespace holdfast::receivers {
 namespace {
@@ -25,7 +26,8 @@ struct Asked {
   std::optional<RowChange> change;
 };
 
-// Reads at once what deliver() will ask for, and sends what changes anything together with the COMMIT: two round trips.
+// Under locks from its first statement. Reads at once what deliver() will ask for, and sends what changes anything
+// together with the COMMIT: two round trips.
 class PostgresTransaction : public Transaction {
  public:
   // `seen_after`: whether the row holds what was set, looked at behind the commit.
@@ -89,24 +91,11 @@ class PostgresTransaction : public Transaction {
     if (before.count() > 1) {
       return Refusal(Code::receiver_unreachable, "receiver_unreachable: the key columns name more than one row");
     }
-    const Value version = before.value(0);
-    if (version != Value(change.expected_version))
-      return version_changed(command, change.expected_version, before.text(0));
-    Json captured;
-    if (capture) {
-      Columns columns;
-      int at = 0;
-      for (const auto& [name, value] : change.set) columns[name] = before.value(++at);
-      HF_TRY(captured, capture(Json{{"key", values_to_json(change.key)},
-                                    {"values", values_to_json(columns)},
-                                    {"version", std::to_string(change.expected_version)}}));
-    }
+    postgres::HeldRow held{before.value(0), before.text(0), {}};
+    int at = 0;
+    for (const auto& [name, value] : change.set) held.values[name] = before.value(++at);
+    HF_TRY(Json outcome, postgres::planned_outcome(command, change, held, capture));
     changes_.push_back(statements_.update(change));
-    Json outcome{{"resource", command.resource},
-                 {"key", values_to_json(change.key)},
-                 {"version_before", std::to_string(change.expected_version)},
-                 {"version", std::to_string(change.expected_version + 1)},
-                 {"captured", captured}};
     effect_ = std::move(change);
     return outcome;
   }
@@ -138,15 +127,12 @@ class PostgresTransaction : public Transaction {
     return *std::exchange(answers_[at], std::nullopt);
   }
 
-  // Everything was sent at once: where the connection ended, or a proxy says that its own did, the commit may have been
-  // reached.
+  // Everything was sent at once: the commit may have been reached.
   Result<void> refused(std::size_t at, const Refusal& why) {
     const std::string sqlstate = why.details().value("sqlstate", "");
-    const bool is_lost = sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate.starts_with("58");
-    if (!session_.is_connected() || is_lost) {
+    if (session_.is_lost(why)) {
       ended_ = !session_.is_connected();
-      return Refusal(Code::receiver_outcome_unknown,
-                     "receiver_outcome_unknown: the connection ended before the commit was answered", why.details());
+      return postgres::outcome_unknown(why);
     }
     effect_refused_ = effect_ && at < 2;  // the UPDATE, and the operation that is only kept where it reads back
     if (!effect_refused_ || at != 1 || sqlstate != Statements::kDoesNotReadBack) return why;
@@ -171,7 +157,10 @@ class PostgresTransaction : public Transaction {
 class PostgresReceiver : public Receiver {
  public:
   PostgresReceiver(std::unique_ptr<Session> session, RowTarget target)
-      : session_(std::move(session)), target_(std::move(target)), statements_(target_) {}
+      : session_(std::move(session)),
+        target_(std::move(target)),
+        statements_(target_),
+        procedures_(*session_, statements_) {}
   std::string kind() const override { return "postgres"; }
 
   Result<void> prepare() {
@@ -184,6 +173,10 @@ class PostgresReceiver : public Receiver {
       if (!is_made) return answers[0].ok() ? answers[1].refusal() : answers[0].refusal();
     }
     HF_CHECK(session_->run(statements_.columns().sql));
+    const Query schemas = statements_.schemas();
+    HF_TRY(const Rows found, session_->run(schemas.sql, schemas.parameters));
+    if (found.count() != 1) return Refusal(Code::receiver_unreachable, "receiver_unreachable: a table was not found");
+    statements_.settle(found);
     return {};
   }
 
@@ -191,14 +184,17 @@ class PostgresReceiver : public Receiver {
   Result<std::unique_ptr<Transaction>> begin_for(const Command& command, const std::string& payload) override {
     Asked asked{command.resource, command.operation_id, std::nullopt};
     // One that is malformed is refused where its turn comes.
-    if (auto change = read_row_change(command, payload, target_); change.ok()) asked.change = std::move(*change);
+    if (auto change = change_of(command, payload); change.ok()) asked.change = std::move(*change);
+    if (const auto accepted = std::exchange(accepted_, std::nullopt)) procedures_.learn(*accepted);
+    if (auto watched = watching(asked)) return std::unique_ptr<Transaction>(std::move(watched));
     return begun(std::move(asked));
   }
 
   Result<Json> observe(const Command& command, const std::string& payload) override {
-    HF_TRY(const RowChange change, read_row_change(command, payload, target_));
+    HF_TRY(const RowChange change, change_of(command, payload));
     // Behind the commit, in a transaction of its own: what was asked then answers once.
     auto seen = std::exchange(seen_after_, std::nullopt);
+    if (seen && !procedures_.knows(change)) accepted_ = change;
     if (!seen) {
       HF_CHECK(session_->make_ready());
       const Query query = statements_.reads_back(change);
@@ -209,6 +205,24 @@ class PostgresReceiver : public Receiver {
   }
 
  private:
+  // Read once for a delivery.
+  Result<RowChange> change_of(const Command& command, const std::string& payload) {
+    if (!read_ || read_->payload != payload || read_->precondition != command.precondition) {
+      HF_TRY(RowChange change, read_row_change(command, payload, target_));
+      read_ = Read{payload, command.precondition, std::move(change)};
+    }
+    return read_->change;
+  }
+  // Nothing where there is anything to say of the command: it is said under locks, in its turn.
+  std::unique_ptr<Transaction> watching(const Asked& asked) {
+    seen_after_.reset();
+    if (!asked.change || !procedures_.knows(*asked.change) || !session_->make_ready().ok()) return nullptr;
+    postgres::Change change{asked.resource, asked.operation_id, *asked.change};
+    auto judged = procedures_.read(change);
+    if (!judged.ok()) return nullptr;
+    return std::make_unique<postgres::WatchedTransaction>(*session_, procedures_, std::move(change), std::move(*judged),
+                                                          seen_after_);
+  }
   Result<bool> has_its_tables() {
     const Query query = statements_.tables_exist();
     HF_TRY(const Rows rows, session_->run(query.sql, query.parameters));
@@ -216,6 +230,7 @@ class PostgresReceiver : public Receiver {
   }
   Result<std::unique_ptr<Transaction>> begun(Asked asked) {
     seen_after_.reset();
+    procedures_.forget_rows();
     HF_CHECK(session_->make_ready());
     auto transaction = std::make_unique<PostgresTransaction>(*session_, target_, statements_, seen_after_);
     HF_CHECK(transaction->begin(std::move(asked)));
@@ -224,7 +239,15 @@ class PostgresReceiver : public Receiver {
   std::unique_ptr<Session> session_;
   RowTarget target_;
   Statements statements_;
+  postgres::Procedures procedures_;
+  struct Read {
+    std::string payload;
+    std::optional<std::string> precondition;
+    RowChange change;
+  };
+  std::optional<Read> read_;
   std::optional<bool> seen_after_;
+  std::optional<RowChange> accepted_;  // under locks, and without procedures that could have done it
 };
 
 }  // namespace

@@ -41,6 +41,10 @@ Blob blob_of(const char* text) {
   return blob;
 }
 
+Refusal malformed_text() {
+  return Refusal(Code::request_malformed, "request_malformed: PostgreSQL holds no text with a NUL");
+}
+
 // Parameters as libpq takes them. They travel as text.
 struct Sent {
   std::vector<std::optional<std::string>> texts;
@@ -52,11 +56,8 @@ Result<Sent> sent_form(const std::vector<Value>& parameters) {
   Sent sent;
   sent.texts.reserve(parameters.size());
   for (const Value& value : parameters) {
-    const auto& text = sent.texts.emplace_back(std::visit(TextForm{}, value));
-    // A NUL would end the text before its end, without a word.
-    if (text && text->find('\0') != std::string::npos) {
-      return Refusal(Code::request_malformed, "request_malformed: PostgreSQL holds no text with a NUL");
-    }
+    HF_TRY(auto form, text_form(value));
+    const auto& text = sent.texts.emplace_back(std::move(form));
     sent.values.push_back(text ? text->c_str() : nullptr);
   }
   return sent;
@@ -75,18 +76,29 @@ std::string as_identifier(const std::string& identifier) {
 
 int Rows::affected() const { return std::atoi(PQcmdTuples(result_.get())); }
 
-Value Rows::value(int column) const {
-  if (PQgetisnull(result_.get(), 0, column) == 1) return Null{};
-  const std::string held = text(column);
-  switch (PQftype(result_.get(), column)) {
+Result<std::optional<std::string>> text_form(const Value& value) {
+  // It would end the text before its end, without a word.
+  if (const auto* text = std::get_if<std::string>(&value); text != nullptr && text->find('\0') != std::string::npos) {
+    return malformed_text();
+  }
+  return std::visit(TextForm{}, value);
+}
+
+Value value_of(Oid type, const std::string& text) {
+  switch (type) {
     case kInt2:
     case kInt4:
-    case kInt8: return static_cast<std::int64_t>(std::strtoll(held.c_str(), nullptr, 10));
+    case kInt8: return static_cast<std::int64_t>(std::strtoll(text.c_str(), nullptr, 10));
     case kFloat4:
-    case kFloat8: return std::strtod(held.c_str(), nullptr);
-    case kBytea: return blob_of(held.c_str());
-    default: return held;
+    case kFloat8: return std::strtod(text.c_str(), nullptr);
+    case kBytea: return blob_of(text.c_str());
+    default: return text;
   }
+}
+
+Value Rows::value(int column) const {
+  if (PQgetisnull(result_.get(), 0, column) == 1) return Null{};
+  return value_of(PQftype(result_.get(), column), text(column));
 }
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& connection) {
@@ -108,6 +120,8 @@ Refusal Session::refusal(const std::string& doing, const char* sqlstate) const {
 }
 
 Result<void> Session::make_ready() {
+  // Takes what came unasked, which is an end: its last words with the first, and the end itself with the second.
+  for (int time = 0; time < 2 && is_connected(); ++time) static_cast<void>(PQconsumeInput(connection_.get()));
   if (is_connected() && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) return {};
   return connect_again();
 }
@@ -165,6 +179,28 @@ std::vector<Result<Rows>> Session::run_together(const std::vector<Query>& querie
   }
   while (answers.size() < queries.size()) answers.emplace_back(*why_no_more);
   return answers;
+}
+
+Result<Rows> Session::call(const std::string& procedure, const std::vector<std::optional<std::string>>& arguments) {
+  std::string sql = "CALL " + procedure + "(";
+  for (const auto& argument : arguments) {
+    if (!argument) {
+      sql += "NULL,";
+      continue;
+    }
+    // It would be cut at a NUL, without a word.
+    if (argument->find('\0') != std::string::npos) return malformed_text();
+    const std::unique_ptr<char, void (*)(void*)> literal(
+        PQescapeLiteral(connection_.get(), argument->data(), argument->size()), PQfreemem);
+    if (!literal) return refusal("quote a text", "");
+    sql.append(literal.get()).append(",");
+  }
+  return judged(PQexec(connection_.get(), sql.append("NULL)").c_str()), procedure);
+}
+
+bool Session::is_lost(const Refusal& why) const {
+  const std::string sqlstate = why.details().value("sqlstate", "");
+  return !is_connected() || sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate.starts_with("58");
 }
 
 }  // namespace holdfast::receivers::postgres

@@ -5,14 +5,14 @@
 namespace holdfast::receivers::postgres {
 namespace {
 
-// Columns with their parameters, numbered on from `values`.
-std::string numbered(const Columns& columns, const char* between, const char* compare, std::vector<Value>& values) {
-  std::string text;
-  for (const auto& [name, value] : columns) {
+std::string held(const std::string& column) { return "held." + as_identifier(column); }
+
+// Values as the statement's own parameters, in the order of their numbers.
+Place numbered(std::vector<Value>& values) {
+  return [&values](Part, const std::string&, const Value& value) {
     values.push_back(value);
-    text += (text.empty() ? "" : between) + as_identifier(name) + compare + "$" + std::to_string(values.size());
-  }
-  return text;
+    return "$" + std::to_string(values.size());
+  };
 }
 
 }  // namespace
@@ -22,8 +22,30 @@ Statements::Statements(const RowTarget& target) : target_(target) {
   const auto dot = target.table.find('.');
   const std::string schema = dot == std::string::npos ? "" : as_identifier(target.table.substr(0, dot)) + ".";
   table_ = schema + as_identifier(dot == std::string::npos ? target.table : target.table.substr(dot + 1));
+  rows_ = table_ + " AS held";
   marks_ = schema + "holdfast_marks";
   operations_ = schema + "holdfast_operations";
+}
+
+Query Statements::schemas() const {
+  return {
+      "SELECT quote_ident(t.nspname),quote_ident(m.nspname),quote_ident(o.nspname) FROM pg_namespace t, "
+      "pg_namespace m, pg_namespace o WHERE t.oid=(SELECT relnamespace FROM pg_class WHERE oid=to_regclass($1)) AND "
+      "m.oid=(SELECT relnamespace FROM pg_class WHERE oid=to_regclass($2)) AND o.oid=(SELECT relnamespace FROM "
+      "pg_class WHERE oid=to_regclass($3))",
+      {table_, marks_, operations_}};
+}
+
+void Statements::settle(const Rows& schemas) {
+  const auto in = [&](int column, const std::string& name) {
+    return schemas.text(column) + "." + name.substr(name.rfind('.') + 1);
+  };
+  // The table's own name may hold a dot; only that of an unqualified one is missing its schema.
+  if (target_.table.find('.') == std::string::npos) table_ = schemas.text(0) + "." + table_;
+  rows_ = table_ + " AS held";
+  schema_ = schemas.text(1) + ".";
+  marks_ = in(1, marks_);
+  operations_ = in(2, operations_);
 }
 
 Query Statements::tables_exist() const {
@@ -55,9 +77,14 @@ Query Statements::mark(const std::string& resource) const {
 }
 
 Query Statements::set_mark(const std::string& resource, Generation mark) const {
-  return {"INSERT INTO " + marks_ +
-              "(resource,generation) VALUES($1,$2) ON CONFLICT(resource) DO UPDATE SET generation=excluded.generation",
-          {resource, mark.text()}};
+  return {
+      "INSERT INTO " + marks_ +
+          "(resource,generation) VALUES($1,$2) ON CONFLICT(resource) DO UPDATE SET generation=excluded.generation "
+          // Two who make the first mark at once have no row to lock: never lowered. What is no number is a lost one.
+          "WHERE CASE WHEN " +
+          marks_ + ".generation ~ '^[0-9]{1,20}$' THEN " + marks_ +
+          ".generation::numeric < excluded.generation::numeric ELSE true END",
+      {resource, mark.text()}};
 }
 
 Query Statements::applied(const std::string& operation_id) const {
@@ -65,22 +92,17 @@ Query Statements::applied(const std::string& operation_id) const {
 }
 
 Query Statements::row(const RowChange& change) const {
-  std::string list = as_identifier(target_.version_column);
-  for (const auto& [name, value] : change.set) list += "," + as_identifier(name);
+  std::string list = held(target_.version_column);
+  for (const auto& [name, value] : change.set) list += "," + held(name);
   Query query;
-  const std::string where = numbered(change.key, " AND ", "=", query.parameters);
-  query.sql = "SELECT " + list + " FROM " + table_ + " WHERE " + where + " FOR UPDATE";
+  const std::string where = has_key(change, numbered(query.parameters));
+  query.sql = "SELECT " + list + " FROM " + rows_ + " WHERE " + where + " FOR UPDATE";
   return query;
 }
 
 Query Statements::update(const RowChange& change) const {
   Query query;
-  std::string sql = "UPDATE " + table_ + " SET " + numbered(change.set, ",", "=", query.parameters);
-  query.parameters.push_back(change.expected_version + 1);
-  sql += "," + as_identifier(target_.version_column) + "=$" + std::to_string(query.parameters.size());
-  sql += " WHERE " + numbered(change.key, " AND ", "=", query.parameters);
-  query.parameters.push_back(change.expected_version);
-  query.sql = sql + " AND " + as_identifier(target_.version_column) + "=$" + std::to_string(query.parameters.size());
+  query.sql = update(change, numbered(query.parameters));
   return query;
 }
 
@@ -96,26 +118,46 @@ Query Statements::remember(const Applied& applied, const std::optional<RowChange
   }
   // The cast stands outside of the CASE: an arm that fails by itself would already fail while it is planned. An
   // aggregate gives one row, of however many.
-  const std::string same = as_written(*change, query.parameters);
+  const std::string same = as_written(*change, numbered(query.parameters));
   query.sql += "CASE CAST(CASE WHEN count(*)=1 AND bool_and(" + same +
                ") THEN '1' ELSE 'holdfast: the row does not read back as it was written' END AS integer) WHEN 1 THEN "
                "$5 END FROM " +
-               table_ + " WHERE " + numbered(change->key, " AND ", "=", query.parameters);
+               rows_ + " WHERE " + has_key(*change, numbered(query.parameters));
   return query;
 }
 
 Query Statements::reads_back(const RowChange& change) const {
   Query query;
-  const std::string same = as_written(change, query.parameters);
-  query.sql = "SELECT " + same + " FROM " + table_ + " WHERE " + numbered(change.key, " AND ", "=", query.parameters);
+  const std::string same = as_written(change, numbered(query.parameters));
+  query.sql = "SELECT " + same + " FROM " + rows_ + " WHERE " + has_key(change, numbered(query.parameters));
   return query;
 }
 
+std::string Statements::update(const RowChange& change, const Place& place) const {
+  std::string sql = "UPDATE " + rows_ + " SET ";
+  for (const auto& [name, value] : change.set) sql += as_identifier(name) + "=" + place(Part::set, name, value) + ",";
+  const std::string& version = target_.version_column;
+  sql += as_identifier(version) + "=" + place(Part::version_after, version, change.expected_version + 1);
+  return sql + " WHERE " + has_key(change, place) + " AND " + held(version) + "=" +
+         place(Part::version_before, version, change.expected_version);
+}
+
+std::string Statements::has_key(const RowChange& change, const Place& place) const {
+  std::string sql;
+  for (const auto& [name, value] : change.key) {
+    sql += (sql.empty() ? "" : " AND ") + held(name) + "=" + place(Part::key, name, value);
+  }
+  return sql;
+}
+
 // The server compares, by its own types.
-std::string Statements::as_written(const RowChange& change, std::vector<Value>& values) const {
-  const std::string same = numbered(change.set, " AND ", " IS NOT DISTINCT FROM ", values);
-  values.push_back(change.expected_version + 1);
-  return same + " AND " + as_identifier(target_.version_column) + "=$" + std::to_string(values.size());
+std::string Statements::as_written(const RowChange& change, const Place& place) const {
+  std::string sql;
+  for (const auto& [name, value] : change.set) {
+    sql += held(name) + " IS NOT DISTINCT FROM " + place(Part::set, name, value) + " AND ";
+  }
+  const std::string& version = target_.version_column;
+  return sql + held(version) + "=" + place(Part::version_after, version, change.expected_version + 1);
 }
 
 }  // namespace holdfast::receivers::postgres
