@@ -1,8 +1,8 @@
 // Untrusted input: what comes out of a queue. A command in one of its forms, and the payload of a row's change.
 //
 // Invariants: nothing throws; a command that is read is the same in all three forms, and canonical() of what was read
-// back is the same text; a child by delegation can be read, and has the parent's tenancy; a row's change that is read is
-// written and read again as the same, and never names key or version among what it sets.
+// back is the same text; a child by delegation can be read, and has the parent's tenancy; a row's change that is read
+// is written and read again as the same, and never names key or version among what it sets.
 #include <cstddef>
 #include <cstdint>
 #include <string>

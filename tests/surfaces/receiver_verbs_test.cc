@@ -116,7 +116,8 @@ TEST_F(ReceiverVerb, SettlesAProgramThatNeverCameBackAsRunOrNot) {
     const std::string id = ran ? "job-ran" : "job-not";
     const Lease lease = bench_.acquire(kDeploy);
     const std::string line = bench_.issue(lease, {"--from", "-", "--operation-id", id}, "p");
-    const auto worker = bench_.start({"receive", "--", "sh", "-c", "touch " + id + "; sleep 600"});
+    const auto worker =
+        bench_.start({"receive", "--", "sh", "-c", "touch " + id + "; while [ -e " + id + " ]; do sleep 0.02; done"});
     worker->write(line);
     ASSERT_TRUE(eventually([&] { return std::filesystem::exists(bench_.at(id)); }));
     worker->kill();

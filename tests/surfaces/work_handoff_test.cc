@@ -183,7 +183,8 @@ TEST_F(WorkHandoff, HasAWorkersProgramInTheWayUntilItsEnd) {
 TEST_F(WorkHandoff, HasAWorkersProgramInTheWayUntilAPersonSettlesIt) {
   const Lease old = bench_.acquire(kDeploy);
   const std::string line = bench_.issue(old, {"--from", "-", "--operation-id", "job-1"}, "payload");
-  const auto worker = bench_.start({"receive", "--", "sh", "-c", "touch began; sleep 600"});
+  const auto worker =
+      bench_.start({"receive", "--", "sh", "-c", "touch began; while [ -e began ]; do sleep 0.02; done"});
   worker->write(line);
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(bench_.at("began")); }));
   worker->kill();
